@@ -1,0 +1,32 @@
+"""The laboratory: one module per figure or table of the paper, all under one contract (`ggpi.lab.contract`).
+
+Each module has `Config`, `run(config, cells=compute)`, `table(metrics)` and `plot(metrics)`.
+"""
+
+EXPERIMENTS: dict[str, tuple[str, str]] = {
+    "four-rooms-transfer": (
+        "ggpi.lab.four_rooms_transfer",
+        "Fig 3: zero-shot transfer in four-rooms, depth 1 to 4",
+    ),
+    "four-rooms-policy-iteration": (
+        "ggpi.lab.four_rooms_policy_iteration",
+        "Fig 4: policy iteration with GGPI, iterations and samples against depth",
+    ),
+    "cetd-dynamics": (
+        "ggpi.lab.cetd_dynamics",
+        "Fig 8, 9: paths of CETD on the simplex, two three-state MDPs",
+    ),
+    "counterexamples": (
+        "ggpi.lab.counterexamples",
+        "Ex D.1-D.3, Fig 10-12: where improvement over non-Markov policies fails",
+    ),
+    "chain": (
+        "ggpi.lab.chain",
+        "Ex D.4, Fig 13: two improvements by GGPI against k+1 by policy iteration",
+    ),
+    "beta-zero": (
+        "ggpi.lab.beta_zero",
+        "Fig 14: samples of composed models for β = 0 and β > 0",
+    ),
+}
+"""Name → (module, one line). Nothing is imported until an experiment is asked for."""

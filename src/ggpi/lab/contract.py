@@ -1,0 +1,216 @@
+"""What every experiment promises, and the directory that keeps its results.
+
+An experiment is a module with a frozen dataclass `Config` (`tiny()`, `cpu()`, `paper()`), and three functions:
+
+    run(config, cells=compute) -> dict      every number that the figure or table shows, as JSON
+    table(metrics) -> rich Table, or a list of them
+    plot(metrics) -> matplotlib Figure
+
+Inside `run`, independent pieces go through `cells`, a function from named tasks to their named results:
+
+    results = cells({"depth-1/seed-0": partial(solve, 1, seed=0), ...})
+
+`compute` simply calls them. `resumable` also stores each one, so that an interrupted run goes on where it stopped.
+
+    DIR/config.json    experiment, preset, config, versions, seconds
+    DIR/metrics.json   what `run` returned
+    DIR/figure.png     what `plot` drew
+    DIR/cells/…json    finished cells
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import platform
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ggpi import io
+from ggpi.lab import EXPERIMENTS
+
+PRESETS = ("tiny", "cpu", "paper")
+OURS = {"config.json", "metrics.json", "figure.png", "cells"}
+
+Tasks = Mapping[str, Callable[[], Any]]
+Cells = Callable[[Tasks], dict[str, Any]]
+
+
+def compute(tasks: Tasks) -> dict[str, Any]:
+    """Calls each task; results are as they would come back from disk."""
+    return {name: as_stored(task()) for name, task in tasks.items()}
+
+
+def as_stored(value: Any) -> Any:
+    """The value after a trip through JSON: lists for tuples and arrays, strings for keys."""
+    return json.loads(io.to_json(value))
+
+
+def experiment(name: str) -> ModuleType:
+    """The module of a named experiment."""
+    return importlib.import_module(EXPERIMENTS[name][0])
+
+
+def describe(name: str, preset: str, config: Any) -> dict[str, Any]:
+    """The content of `config.json`, but for the seconds."""
+    versions = {package: importlib.metadata.version(package) for package in ("ggpi", "jax", "numpy")}
+    return {
+        "experiment": name,
+        "preset": preset,
+        "config": as_stored(dataclasses.asdict(config)),
+        "versions": {"python": platform.python_version(), **versions},
+        "code": code_digest(),
+    }
+
+
+@functools.cache
+def code_digest() -> str:
+    """A digest of the package's sources: stored cells are trusted only by the code that made them."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def stamp(about: Mapping[str, Any]) -> str:
+    """A short hash of what determines the numbers: experiment, config, version and code of ggpi."""
+    parts = [about["experiment"], about["config"], about["versions"]["ggpi"], about["code"]]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> None:
+    """Makes `directory` ready for this run, or refuses: it may hold the same run, or nothing.
+
+    `force` gives up another run's results; files that are not results of ggpi are never touched.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"--out {directory} is a file, expected a directory")
+    held = _held(directory)
+    if held is not None and any(held[key] != about[key] for key in ("experiment", "config")):
+        if not force:
+            raise ValueError(f"--out {directory} holds {_difference(held, about)}; choose another or add --force")
+        for path in (directory / "metrics.json", directory / "figure.png"):
+            path.unlink(missing_ok=True)
+        shutil.rmtree(directory / "cells", ignore_errors=True)
+        held = None
+    if held is None:
+        directory.mkdir(parents=True, exist_ok=True)
+        io.write_json(directory / "config.json", about)
+
+
+def _held(directory: Path) -> dict[str, Any] | None:
+    """The `config.json` in a directory, None if it is empty or absent; refuses a directory of other things."""
+    entries = {path.name for path in directory.glob("*") if not path.name.startswith(".")}
+    if not entries:
+        return None
+    foreign = sorted(entries - OURS) or sorted(entries - {"config.json"})
+    if entries - OURS or "config.json" not in entries:
+        raise ValueError(f"--out {directory} holds files that are not results of ggpi, such as {foreign[0]}")
+    held = io.read_json(directory / "config.json")
+    if not isinstance(held, dict) or not {"experiment", "config", "versions", "code"} <= held.keys():
+        raise ValueError(f"{directory / 'config.json'} was not written by ggpi run")
+    return held
+
+
+def _difference(held: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    if held["experiment"] != about["experiment"]:
+        return f"results of {held['experiment']}, not of {about['experiment']}"
+    old, new = held["config"], about["config"]
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    changes = ", ".join(f"{name}={old.get(name)} (now {new.get(name)})" for name in names[:3])
+    return f"results of {held['experiment']} with {changes}"
+
+
+def resumable(directory: Path, mark: str) -> Cells:
+    """A runner of cells with a progress bar that stores each result and takes up those stored under `mark`."""
+
+    def run(tasks: Tasks) -> dict[str, Any]:
+        paths = {name: _cell_path(directory, name) for name in tasks}
+        results = {name: cell["result"] for name, path in paths.items() if (cell := _stored(path, mark))}
+        with _progress(len(tasks), len(results)) as advance:
+            for name, task in tasks.items():
+                if name not in results:
+                    advance(name, 0)
+                    results[name] = _run_cell(paths[name], mark, task)
+                    advance(name, 1)
+        return {name: results[name] for name in tasks}
+
+    return run
+
+
+def _run_cell(path: Path, mark: str, task: Callable[[], Any]) -> Any:
+    start = time.perf_counter()
+    result = as_stored(task())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    io.write_json(path, {"stamp": mark, "seconds": round(time.perf_counter() - start, 3), "result": result})
+    return result
+
+
+def _cell_path(directory: Path, name: str) -> Path:
+    if not re.fullmatch(r"\w[\w.=+-]*(/\w[\w.=+-]*)*", name):
+        raise ValueError(f"cell name {name!r}: expected words of letters, digits and . = + - _, joined by /")
+    return directory / "cells" / f"{name}.json"
+
+
+def _stored(path: Path, mark: str) -> dict[str, Any] | None:
+    """A stored cell, or None if it is absent, damaged or made by another config or other code."""
+    with contextlib.suppress(OSError, ValueError):
+        cell = io.read_json(path)
+        if isinstance(cell, dict) and cell.get("stamp") == mark and {"seconds", "result"} <= cell.keys():
+            return cell
+    return None
+
+
+def seconds_spent(directory: Path, mark: str) -> float:
+    """Time that went into the stored cells of this run."""
+    cells = (_stored(path, mark) for path in (directory / "cells").rglob("*.json"))
+    return sum(cell["seconds"] for cell in cells if cell)
+
+
+@contextlib.contextmanager
+def _progress(total: int, done: int):
+    """A bar on stderr with the running cell's name, the count and the time left; yields `advance(name, n)`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}")
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=total, completed=done)
+        yield lambda name, steps: bar.update(task, description=name, advance=steps)
+        bar.update(task, description="done")
+
+
+def write_results(directory: Path, about: Mapping[str, Any], metrics: Any, figure: Any) -> None:
+    """Writes metrics, figure and config; each file appears whole or not at all."""
+    io.write_json(directory / "metrics.json", metrics)
+    write_figure(directory, figure)
+    io.write_json(directory / "config.json", about)
+
+
+def write_figure(directory: Path, figure: Any) -> Path:
+    """Writes `figure.png` and returns its path."""
+    path = directory / "figure.png"
+    with io.replacing(path) as aside:
+        figure.savefig(aside, format="png", dpi=150)
+    return path
+
+
+def read_results(directory: Path) -> tuple[dict[str, Any], Any]:
+    """`(config, metrics)` of a finished run."""
+    if not directory.is_dir():
+        raise ValueError(f"{directory} is not a directory; expected one written by ggpi run")
+    about = _held(directory)
+    if about is None:
+        raise ValueError(f"{directory} is empty; expected the results of ggpi run")
+    if not (directory / "metrics.json").exists():
+        raise ValueError(f"{directory} holds an unfinished run of {about['experiment']}; run it again to go on")
+    return about, io.read_json(directory / "metrics.json")
