@@ -25,6 +25,7 @@ examples:
   ggpi plot results/four-rooms-transfer-cpu-seed0       draw again without computing
   ggpi eq 3.2                                           where Theorem 3.2 is in the code
 """
+FIELDS = "Any field of the experiment's config is an option too, such as --seed 3 or --alpha 1/9."
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("list", help="name all experiments").set_defaults(command=show_list)
 
-    command = commands.add_parser("run", help="run an experiment", add_help=False, allow_abbrev=False)
+    command = commands.add_parser("run", help="run an experiment", add_help=False, allow_abbrev=False, epilog=FIELDS)
     command.add_argument("name", metavar="NAME", nargs="?", help="one of those in ggpi list")
     command.add_argument("--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's full scale")
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/NAME-PRESET-seedN")

@@ -116,7 +116,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 def _storable(name: str, value: Any) -> np.ndarray:
     """A native-endian, C-ordered array: safetensors writes the raw bytes of anything else in the wrong order."""
     array = np.asarray(value, order="C")
-    if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+    if array.dtype.kind not in "biuf":
         raise ValueError(f"array {name!r} has dtype {array.dtype}: only booleans, integers and floats are stored")
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 

@@ -90,7 +90,8 @@ def stamp(about: Mapping[str, Any]) -> str:
 def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> None:
     """Makes `directory` ready for this run, or refuses: it may hold the same run, or nothing.
 
-    `force` gives up another run's results; files that are not results of ggpi are never touched.
+    `force` gives up another run's results; files that are not results of ggpi are never touched. What a killed run
+    left aside is swept away.
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"--out {directory} is a file, expected a directory")
@@ -102,6 +103,8 @@ def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> Non
             path.unlink(missing_ok=True)
         shutil.rmtree(directory / "cells", ignore_errors=True)
         held = None
+    for left in directory.rglob(".*.aside"):
+        left.unlink()
     if held is None:
         directory.mkdir(parents=True, exist_ok=True)
         io.write_json(directory / "config.json", about)
@@ -173,7 +176,7 @@ def _stored(path: Path, mark: str) -> dict[str, Any] | None:
 def seconds_spent(directory: Path, mark: str) -> float:
     """Time that went into the stored cells of this run."""
     cells = (_stored(path, mark) for path in (directory / "cells").rglob("*.json"))
-    return sum(cell["seconds"] for cell in cells if cell)
+    return sum((float(cell["seconds"]) for cell in cells if cell), 0.0)
 
 
 @contextlib.contextmanager

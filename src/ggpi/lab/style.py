@@ -15,7 +15,7 @@ INK, GREY, WALL, FLOOR = "#333333", "#BBBBBB", "#555555", "#FFFFFF"
 MARKED, GOAL = "#A9D3EE", "#123F6D"  # the light and dark blue of the paper's Figure 3
 
 
-def figure(rows: int = 1, columns: int = 1, size: tuple[float, float] = (4.0, 3.0), **options: Any):
+def figure(rows: int = 1, columns: int = 1, size: Sequence[float | int] = (4, 3), **options: Any):
     """A figure and its array of axes, each of `size` inches: `[rows, columns]`, always two-dimensional."""
     canvas = Figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
     axes = canvas.subplots(rows, columns, squeeze=False, **options)

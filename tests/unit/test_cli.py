@@ -1,0 +1,89 @@
+"""The command line: quick, and every complaint is one clear line."""
+
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ggpi.cli import main
+from ggpi.lab import EXPERIMENTS
+
+
+def complaint(capsys, *arguments):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    return line
+
+
+def test_help_is_quick():
+    def seconds():
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "ggpi.cli", "--help"], check=True, capture_output=True)
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["eq", "3.2"]])
+def test_light_commands_import_nothing_heavy(arguments):
+    code = (
+        "import sys, contextlib; from ggpi.cli import main\n"
+        f"with contextlib.suppress(SystemExit): main({arguments})\n"
+        "assert not {'jax', 'numpy', 'matplotlib', 'rich', 'tyro'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_list_names_all(capsys):
+    assert main(["list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(EXPERIMENTS)
+
+
+def test_bad_names_list_the_nearest_first(capsys):
+    line = complaint(capsys, "run", "chian")
+    assert "'chian'" in line and line.split("are: ")[1].startswith("chain, ")
+    assert all(name in line for name in EXPERIMENTS)
+    assert "no name given" in complaint(capsys, "run")
+
+
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["list", "more"], ["plot"], ["eq"], ["--fast"]])
+def test_bad_commands(capsys, arguments):
+    assert "see ggpi" in complaint(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    "query, ids",
+    [
+        ("3.2", ["Thm 3.2"]),
+        ("Thm 3.2", ["Thm 3.2"]),
+        ("theorem 3.2", ["Thm 3.2"]),
+        ("eq6", ["Eq 6"]),
+        ("Eq. (6)", ["Eq 6"]),
+        ("6", ["Eq 6", "Fig 6"]),
+        ("Figure 3", ["Fig 3"]),
+        ("alg 1", ["Alg 1"]),
+        ("Example d.4", ["Ex D.4"]),
+        ("table 1", ["Table 1"]),
+    ],
+)
+def test_eq_finds(capsys, query, ids):
+    assert main(["eq", *query.split()]) == 0
+    heads = [block.split(":")[0] for block in capsys.readouterr().out.split("\n\n")]
+    assert heads == ids
+
+
+@pytest.mark.parametrize("query", ["9.9", "eq 3.2", "nonsense", "prop 3.2"])
+def test_eq_says_what_there_is(capsys, query):
+    line = complaint(capsys, "eq", query)
+    assert repr(query) in line and "Thm 3.2" in line
+
+
+def test_eq_gives_file_and_line(capsys):
+    main(["eq", "Thm 3.2"])
+    assert re.search(r"evaluation.*\.py:\d+  ggpi\.evaluation\S*\.evaluate\n", capsys.readouterr().out)
+    main(["eq", "Fig 5"])
+    assert "not in code: comes with learned models" in capsys.readouterr().out

@@ -1,0 +1,99 @@
+import json
+
+import numpy as np
+import pytest
+
+from ggpi import io
+
+ARRAYS = {
+    "matrix": np.arange(6.0).reshape(2, 3),
+    "transposed": np.arange(6.0).reshape(2, 3).T,
+    "strided": np.arange(10)[::3],
+    "swapped": np.arange(3, dtype=">f8"),
+    "scalar": np.float32(2.5),
+    "flags": np.array([True, False]),
+    "empty": np.zeros((0, 4), np.int32),
+    "half": np.ones(2, np.float16),
+}
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_what_is_saved_comes_back(tmp_path):
+    io.save(tmp_path / "model", ARRAYS, {"gamma": 0.9, "names": ["links", "größer"]})
+    arrays, about = io.load(tmp_path / "model")
+    assert about == {"gamma": 0.9, "names": ["links", "größer"]}
+    assert arrays.keys() == ARRAYS.keys()
+    for name, expected in ARRAYS.items():
+        assert arrays[name].shape == np.shape(expected)
+        assert arrays[name].dtype == expected.dtype.newbyteorder("=")
+        np.testing.assert_array_equal(arrays[name], expected)
+
+
+def test_a_second_save_replaces_the_first(tmp_path):
+    io.save(tmp_path, {"a": np.zeros(2)}, {"version": 1})
+    io.save(tmp_path, {"b": np.ones(3)}, {"version": 2})
+    arrays, about = io.load(tmp_path)
+    assert list(arrays) == ["b"] and about == {"version": 2}
+    assert len(names(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("arrays, about", [({"a": np.array([{}])}, {}), ({"a": np.zeros(2)}, {"x": object()})])
+def test_a_refused_save_leaves_the_old_one(tmp_path, arrays, about):
+    io.save(tmp_path, {"a": np.zeros(2)}, {"version": 1})
+    before = names(tmp_path)
+    with pytest.raises(ValueError, match="object"):
+        io.save(tmp_path, arrays, about)
+    assert names(tmp_path) == before
+    assert io.load(tmp_path)[1] == {"version": 1}
+
+
+def test_a_failed_write_leaves_nothing_aside(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(KeyboardInterrupt), io.replacing(tmp_path / "file") as aside:
+        aside.write_text("half")
+        raise KeyboardInterrupt
+    assert names(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_damage_is_named(tmp_path):
+    io.save(tmp_path, ARRAYS)
+    (path,) = tmp_path.glob("*.safetensors")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=f"{path.name} is damaged"):
+        io.load(tmp_path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=path.name):
+        io.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[1, 2]", '{"format": "other 3"}', "{}"])
+def test_foreign_json_is_refused(tmp_path, content):
+    (tmp_path / "about.json").write_text(content)
+    with pytest.raises(ValueError, match="not of format"):
+        io.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b'{"format":', b"\xff\xfe", b""])
+def test_broken_json_is_named(tmp_path, content):
+    (tmp_path / "about.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"about\.json is damaged or not JSON"):
+        io.load(tmp_path)
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        io.load(tmp_path / "nowhere")
+
+
+def test_json_takes_arrays_and_refuses_nan():
+    assert json.loads(io.to_json({"a": np.arange(3), "b": np.float64(0.5), "c": (1, 2)})) == {
+        "a": [0, 1, 2],
+        "b": 0.5,
+        "c": [1, 2],
+    }
+    with pytest.raises(ValueError, match="not representable in JSON"):
+        io.to_json({"a": np.array([np.nan])})
