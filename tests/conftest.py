@@ -1,4 +1,4 @@
-"""Set up before anything imports JAX: a compilation cache that outlives the run, and tests that do not flake."""
+"""Set up before JAX is imported: a compilation cache that outlives the run, and tests that do not flake."""
 
 import os
 from pathlib import Path

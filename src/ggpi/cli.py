@@ -59,9 +59,13 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("list", help="name all experiments").set_defaults(command=show_list)
 
-    command = commands.add_parser("run", help="run an experiment", add_help=False, allow_abbrev=False, epilog=FIELDS)
+    command = commands.add_parser(
+        "run", help="run an experiment", add_help=False, allow_abbrev=False, epilog=FIELDS
+    )
     command.add_argument("name", metavar="NAME", nargs="?", help="one of those in ggpi list")
-    command.add_argument("--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's full scale")
+    command.add_argument(
+        "--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's full scale"
+    )
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/NAME-PRESET-seedN")
     command.add_argument("--force", action="store_true", help="replace other results of ggpi in DIR")
     command.add_argument("-h", "--help", action="store_true", help="with NAME: the fields of its config too")

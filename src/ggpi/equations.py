@@ -1,7 +1,7 @@
 """Where each numbered item of the paper is: in code, in tests, in an experiment, or why in none of them.
 
-The catalogue `equations.toml` lists the items. Code points back at them from its docstrings, whose last line is
-`Paper: Thm 3.2, Eq 6` or `Beyond the paper: why`. The sources are parsed, not imported.
+The catalogue `equations.toml` lists the items. Code points back at them from its docstrings, whose last line
+is `Paper: Thm 3.2, Eq 6` or `Beyond the paper: why`. The sources are parsed, not imported.
 """
 
 import ast
@@ -58,7 +58,8 @@ def _definitions(node: ast.AST, path: Path, name: str) -> Iterator[Tagged]:
         lines = (ast.get_docstring(node) or "").splitlines()
         yield Tagged(path, getattr(node, "lineno", 1), name, lines[-1] if lines else "")
     for child in ast.iter_child_nodes(node):
-        yield from _definitions(child, path, f"{name}.{child.name}" if hasattr(child, "name") else name)
+        inner = getattr(child, "name", None)
+        yield from _definitions(child, path, f"{name}.{inner}" if inner else name)
 
 
 def find(query: str) -> list[dict[str, Any]]:

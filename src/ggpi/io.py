@@ -20,7 +20,7 @@ FORMAT = "ggpi arrays 1"
 
 
 def save(directory: str | Path, arrays: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
-    """Writes named arrays and JSON-able facts about them into `directory`, replacing an older save at one stroke.
+    """Writes named arrays and JSON-able facts about them, replacing an older save at one stroke.
 
     Beyond the paper: storage.
     """
@@ -60,7 +60,7 @@ def load(directory: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def to_json(value: Any) -> str:
-    """JSON text of plain values; arrays and NumPy scalars become lists and numbers; NaN and infinity are refused.
+    """JSON text of plain values and arrays; NaN and infinity are refused.
 
     Beyond the paper: storage.
     """
@@ -108,16 +108,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
     aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
     try:
         yield aside
-        os.replace(aside, path)  # noqa: PTH105
+        aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
 
 
 def _storable(name: str, value: Any) -> np.ndarray:
-    """A native-endian, C-ordered array: safetensors writes the raw bytes of anything else in the wrong order."""
+    """A native-endian, C-ordered array: safetensors would misread the raw bytes of anything else."""
     array = np.asarray(value, order="C")
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"array {name!r} has dtype {array.dtype}: only booleans, integers and floats are stored")
+        raise ValueError(
+            f"array {name!r} has dtype {array.dtype}: only booleans, integers and floats are stored"
+        )
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

@@ -9,11 +9,20 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Split, so that this file does not accuse itself.
-FORBIDDEN = ["/wo" + "rk/", "/tm" + "p/", "/ho" + "me/", "py" + "pi.org", "python" + "hosted", "--index" + "-url"]
+FORBIDDEN = [
+    "/wo" + "rk/",
+    "/tm" + "p/",
+    "/ho" + "me/",
+    "py" + "pi.org",
+    "python" + "hosted",
+    "--index" + "-url",
+]
 
 
 def blocks(page):
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(
+        r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda page: page.name)

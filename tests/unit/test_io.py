@@ -40,7 +40,9 @@ def test_a_second_save_replaces_the_first(tmp_path):
     assert len(names(tmp_path)) == 2
 
 
-@pytest.mark.parametrize("arrays, about", [({"a": np.array([{}])}, {}), ({"a": np.zeros(2)}, {"x": object()})])
+@pytest.mark.parametrize(
+    "arrays, about", [({"a": np.array([{}])}, {}), ({"a": np.zeros(2)}, {"x": object()})]
+)
 def test_a_refused_save_leaves_the_old_one(tmp_path, arrays, about):
     io.save(tmp_path, {"a": np.zeros(2)}, {"version": 1})
     before = names(tmp_path)

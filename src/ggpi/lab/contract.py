@@ -1,6 +1,6 @@
 """What every experiment promises, and the directory that keeps its results.
 
-An experiment is a module with a frozen dataclass `Config` (`tiny()`, `cpu()`, `paper()`), and three functions:
+An experiment is a module with a frozen dataclass `Config` (`tiny()`, `cpu()`, `paper()`) and three functions:
 
     run(config, cells=compute) -> dict      every number that the figure or table shows, as JSON
     table(metrics) -> rich Table, or a list of them
@@ -10,7 +10,7 @@ Inside `run`, independent pieces go through `cells`, a function from named tasks
 
     results = cells({"depth-1/seed-0": partial(solve, 1, seed=0), ...})
 
-`compute` simply calls them. `resumable` also stores each one, so that an interrupted run goes on where it stopped.
+`compute` simply calls them. `resumable` also stores each one, so that an interrupted run goes on from there.
 
     DIR/config.json    experiment, preset, config, versions, seconds
     DIR/metrics.json   what `run` returned
@@ -90,15 +90,17 @@ def stamp(about: Mapping[str, Any]) -> str:
 def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> None:
     """Makes `directory` ready for this run, or refuses: it may hold the same run, or nothing.
 
-    `force` gives up another run's results; files that are not results of ggpi are never touched. What a killed run
-    left aside is swept away.
+    `force` gives up another run's results; files that are not results of ggpi are never touched.
+    What a killed run left aside is swept away.
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"--out {directory} is a file, expected a directory")
     held = _held(directory)
     if held is not None and any(held[key] != about[key] for key in ("experiment", "config")):
         if not force:
-            raise ValueError(f"--out {directory} holds {_difference(held, about)}; choose another or add --force")
+            raise ValueError(
+                f"--out {directory} holds {_difference(held, about)}; choose another or add --force"
+            )
         for path in (directory / "metrics.json", directory / "figure.png"):
             path.unlink(missing_ok=True)
         shutil.rmtree(directory / "cells", ignore_errors=True)
@@ -111,7 +113,7 @@ def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> Non
 
 
 def _held(directory: Path) -> dict[str, Any] | None:
-    """The `config.json` in a directory, None if it is empty or absent; refuses a directory of other things."""
+    """The `config.json` in a directory, None if there is nothing; refuses a directory of other things."""
     entries = {path.name for path in directory.glob("*") if not path.name.startswith(".")}
     if not entries:
         return None
@@ -134,7 +136,7 @@ def _difference(held: Mapping[str, Any], about: Mapping[str, Any]) -> str:
 
 
 def resumable(directory: Path, mark: str) -> Cells:
-    """A runner of cells with a progress bar that stores each result and takes up those stored under `mark`."""
+    """A runner of cells with a progress bar; stores each result, takes up those stored under `mark`."""
 
     def run(tasks: Tasks) -> dict[str, Any]:
         paths = {name: _cell_path(directory, name) for name in tasks}
@@ -181,7 +183,7 @@ def seconds_spent(directory: Path, mark: str) -> float:
 
 @contextlib.contextmanager
 def _progress(total: int, done: int):
-    """A bar on stderr with the running cell's name, the count and the time left; yields `advance(name, n)`."""
+    """A bar on stderr: count, time left, the running cell's name; yields `advance(name, steps)`."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -215,5 +217,7 @@ def read_results(directory: Path) -> tuple[dict[str, Any], Any]:
     if about is None:
         raise ValueError(f"{directory} is empty; expected the results of ggpi run")
     if not (directory / "metrics.json").exists():
-        raise ValueError(f"{directory} holds an unfinished run of {about['experiment']}; run it again to go on")
+        raise ValueError(
+            f"{directory} holds an unfinished run of {about['experiment']}; run it again to go on"
+        )
     return about, io.read_json(directory / "metrics.json")

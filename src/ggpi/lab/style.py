@@ -27,8 +27,10 @@ def figure(rows: int = 1, columns: int = 1, size: Sequence[float | int] = (4, 3)
     return canvas, axes
 
 
-def grid_map(ax: Axes, cells: Sequence[Sequence[int]], colours: Mapping[tuple[int, int], str], title: str = ""):
-    """Draws a gridworld from the (row, col) of its free cells; `colours` paints some of them, the rest are walls."""
+def grid_map(
+    ax: Axes, cells: Sequence[Sequence[int]], colours: Mapping[tuple[int, int], str], title: str = ""
+):
+    """Draws a gridworld: `cells` are the (row, col) of its floor, `colours` paints some of them."""
     places = np.asarray(cells, int)
     rows, columns = places.max(axis=0) + 2
     image = np.full((rows, columns, 3), to_rgb(WALL))

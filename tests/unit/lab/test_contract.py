@@ -26,7 +26,12 @@ def error(capsys):
 
 def test_results_hold_everything(dummy, capsys):
     assert run("--preset", "tiny", "--gamma", "1/8", "--seed", "3") == 0
-    assert sorted(path.name for path in OUT.iterdir()) == ["cells", "config.json", "figure.png", "metrics.json"]
+    assert sorted(path.name for path in OUT.iterdir()) == [
+        "cells",
+        "config.json",
+        "figure.png",
+        "metrics.json",
+    ]
     about = read("config.json")
     assert about["experiment"] == "dummy" and about["preset"] == "tiny"
     assert about["config"] == {"seed": 3, "gamma": 0.125, "numbers": [1, 2]}
@@ -61,7 +66,9 @@ def test_interrupted_run_goes_on(dummy, capsys):
     assert read("metrics.json")["squares"] == [1, 4, 9]
 
 
-@pytest.mark.parametrize("damage", ['{"stamp": "', '{"stamp": "other", "seconds": 1, "result": {"square": 7}}', "[]"])
+@pytest.mark.parametrize(
+    "damage", ['{"stamp": "', '{"stamp": "other", "seconds": 1, "result": {"square": 7}}', "[]"]
+)
 def test_cells_of_other_code_or_damaged_are_computed_anew(dummy, damage):
     run()
     (OUT / "cells/squares/n-2.json").write_text(damage)
