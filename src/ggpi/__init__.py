@@ -1,0 +1,68 @@
+"""Geometric policy composition: act well for a new reward with policies that you already have.
+
+The public names, in the paper's order. Names are imported when they are first used, so that
+`import ggpi` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+__version__ = version("ggpi")
+
+_MODULES = ("envs", "rewards")
+_NAMES = {
+    # §2 Finite MDPs, policies, optimal values
+    "TabularMDP": "mdp",
+    "TabularPolicy": "policies",
+    "Transitions": "data",
+    "q_star": "optimal",
+    # §2 Geometric horizon models
+    "exact_ghms": "ghm",
+    "ExactGHM": "ghm",
+    "GHMs": "ghm",
+    "successor_representation": "ghm",
+    "successor_features": "ghm",
+    # §3 Geometric switching policies and their values
+    "GSP": "switching",
+    "GSPs": "switching",
+    "compositions": "switching",
+    "is_suffix_closed": "switching",
+    "missing_suffixes": "switching",
+    "suffix_closure": "switching",
+    "rollout": "execution",
+    "QValues": "evaluation",
+    "evaluate": "evaluation",
+    "evaluate_sampled": "evaluation",
+    "evaluate_gsp_sampled": "evaluation",
+    "evaluate_markov_sampled": "evaluation",
+    "evaluate_janner_sampled": "evaluation",
+    # §4, §5 Improvement and policy iteration
+    "improve": "improvement",
+    "improve_head": "improvement",
+    "policy_iteration": "iteration",
+    # §6 Learning
+    "compose": "ghm",
+    "bellman": "ghm",
+    "TabularGHM": "ghm",
+    "cemc": "ghm",
+    "cetd": "ghm",
+    "cetd_replay": "ghm",
+    "polynomial_steps": "ghm",
+}
+
+__all__ = [*_MODULES, *_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"ggpi.{name}")
+    if name in _NAMES:
+        return getattr(import_module(f"ggpi.{_NAMES[name]}"), name)
+    raise AttributeError(f"module 'ggpi' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

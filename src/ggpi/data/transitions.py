@@ -1,0 +1,54 @@
+"""Transitions of a world: what was seen, and who acted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """(x, a, x′) and how each came about, one row per step; rows of an episode follow each other.
+
+    A `terminated` transition enters a terminal state. A `truncated` one is merely the last that was
+    recorded: the world goes on. `behaviour` is the index of the acting policy, −1 when unknown.
+
+    Paper: Thm 6.3
+    """
+
+    state: Any
+    action: Any
+    next_state: Any
+    terminated: Any
+    truncated: Any
+    behaviour: Any
+    episode: Any
+    step: Any
+
+    def __post_init__(self):
+        for field in fields(self):
+            object.__setattr__(self, field.name, np.asarray(getattr(self, field.name)))
+        lengths = {field.name: len(getattr(self, field.name)) for field in fields(self)}
+        if len(set(lengths.values())) != 1:
+            raise ValueError(f"all fields of transitions have one length, got {lengths}")
+        if self.state.shape != self.next_state.shape:
+            raise ValueError(
+                f"state and next_state have one shape, got {self.state.shape} and {self.next_state.shape}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    def __getitem__(self, rows: Any) -> Transitions:
+        """The chosen rows."""
+        return Transitions(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def episodes(self) -> Iterator[Transitions]:
+        """One after the other."""
+        if len(self):
+            ends = np.flatnonzero(np.diff(self.episode)) + 1
+            for rows in np.split(np.arange(len(self)), ends):
+                yield self[rows]

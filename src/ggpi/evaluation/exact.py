@@ -1,0 +1,70 @@
+"""Exact Q of switching policies from the models of their base policies, with no new learning.
+
+For ν = π₁ →(α₁) … πₙ the state after a Geometric(1−γ) time falls into segment m with probability
+wₘ, and is then distributed as X^(m), the end of m segments of horizons β₁ … βₘ (γ for the last):
+
+    Q^ν = r(x, a) + γ/(1−γ) E[ Σ_{m<n} wₘ ((1−αₘ) r^{πₘ} + αₘ r^{πₘ₊₁})(X^(m)) + wₙ r^{πₙ}(X′) ]
+
+Exact: from the tail. g^ν(x, a) is the expectation above; with w = (1−γ)/(1−β₁) and ν′ the suffix,
+    g^ν = E_{X∼μ^{π₁}_{β₁}}[ w ((1−α₁) r^{π₁} + α₁ r^{π₂}) + (1−w) Σ_a π₂(a|·) g^{ν′}(·, a) ],
+so each GSP costs one application of its head's model, and suffixes are shared over the set.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ggpi.evaluation.values import QValues
+from ggpi.ghm.base import GHMs
+from ggpi.rewards import Reward
+from ggpi.switching import GSP, GSPs, gsp_set, suffix_closure
+
+
+def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike) -> QValues:
+    """Q^ν of every GSP in the set, exactly.
+
+    Paper: Thm 3.2, Thm F.1
+    """
+    gsps = gsp_set(gsps)
+    ghms.check(gsps)
+    r, g = _future_rewards(suffix_closure(gsps), ghms, reward)
+    scale = ghms.gamma / (1 - ghms.gamma)
+    return QValues(np.stack([r + scale * g[gsp] for gsp in gsps]), gsps, ghms.policies)
+
+
+def _future_rewards(gsps: GSPs, ghms: GHMs, reward: Any) -> tuple[np.ndarray, dict[GSP, np.ndarray]]:
+    """r(x, a), and g^ν(x, a) = E^ν[r(X_T, A_T)] at T ∼ Geometric(1−γ), shortest GSPs first."""
+    r = ghms.segment(0, None).mdp.r(reward)
+    pis = [np.asarray(policy) for policy in ghms.policies]
+    r_pis = [(pi * r).sum(axis=1) for pi in pis]
+    g: dict[GSP, np.ndarray] = {}
+    for length in range(1, gsps.depth + 1):
+        for (head, alpha), group in _by_first_segment(gsps, length).items():
+            columns = [_segment_target(gsp, g, pis, r_pis, ghms) for gsp in group]
+            expected = ghms.segment(head, alpha).expect(np.stack(columns, axis=1))
+            g |= {gsp: expected[:, :, i] for i, gsp in enumerate(group)}
+    return r, g
+
+
+def _by_first_segment(gsps: GSPs, length: int) -> dict[tuple[int, float | None], list[GSP]]:
+    """GSPs of one length that share their head and first α, and so the model of their first segment."""
+    groups = defaultdict(list)
+    for gsp in gsps:
+        if len(gsp) == length:
+            groups[gsp.head, gsp.alphas[0] if gsp.alphas else None].append(gsp)
+    return groups
+
+
+def _segment_target(gsp: GSP, g: dict, pis: list, r_pis: list, ghms: GHMs) -> np.ndarray:
+    """What the first segment's end is worth: f(X^(1)) in the recursion of the module's docstring."""
+    if len(gsp) == 1:
+        return r_pis[gsp.head]
+    alpha, following = gsp.alphas[0], gsp.policies[1]
+    w = (1 - ghms.gamma) / (1 - ghms.horizon(alpha))
+    here = (1 - alpha) * r_pis[gsp.head] + alpha * r_pis[following]
+    return w * here + (1 - w) * (pis[following] * g[gsp.suffix]).sum(axis=1)

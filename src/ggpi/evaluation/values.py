@@ -1,0 +1,37 @@
+"""Q of a set of switching policies, as arrays that remember their set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ggpi.switching import GSP, GSPs
+
+
+@dataclass(frozen=True, eq=False)
+class QValues:
+    """Q^ν(x, a) of a set of GSPs: an array (gsp, state, action), and the set; `stderr` when it was sampled.
+
+    Paper: Def 3.1
+    """
+
+    array: np.ndarray
+    gsps: GSPs
+    policies: Sequence[Any]
+    stderr: np.ndarray | None = None
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return np.array(self.array, dtype=dtype, copy=copy)
+
+    def __getitem__(self, gsp: int | GSP) -> np.ndarray:
+        """Q [S, A] of one GSP, by its place or by itself."""
+        return self.array[self.gsps.gsps.index(gsp) if isinstance(gsp, GSP) else gsp]
+
+    @property
+    def v(self) -> np.ndarray:
+        """V^ν(x) = Σ_a π₁(a|x) Q^ν(x, a), with π₁ the head of ν: an array (gsp, state)."""
+        heads = np.stack([np.asarray(self.policies[gsp.head]) for gsp in self.gsps])
+        return np.einsum("nxa,nxa->nx", heads, self.array)

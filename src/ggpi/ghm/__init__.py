@@ -1,0 +1,27 @@
+"""Geometric horizon models: exact in finite MDPs, learned elsewhere."""
+
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.exact import (
+    ExactGHM,
+    bellman,
+    compose,
+    exact_ghms,
+    successor_features,
+    successor_representation,
+)
+from ggpi.ghm.tabular import TabularGHM, cemc, cetd, cetd_replay, polynomial_steps
+
+__all__ = [
+    "ExactGHM",
+    "GHMs",
+    "TabularGHM",
+    "bellman",
+    "cemc",
+    "cetd",
+    "cetd_replay",
+    "compose",
+    "exact_ghms",
+    "polynomial_steps",
+    "successor_features",
+    "successor_representation",
+]

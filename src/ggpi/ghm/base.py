@@ -1,0 +1,52 @@
+"""The models that a set of policies needs: μ_γ of each, and μ_β for each α."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ggpi.mdp import beta_of
+from ggpi.switching import GSPs
+
+
+@dataclass(frozen=True, eq=False)
+class GHMs:
+    """`models[horizon][i]` is μ^{πᵢ} at that horizon; horizons are γ and β = γ(1−α) for each α.
+
+    Paper: Thm 3.2, Alg 2
+    """
+
+    policies: Sequence[Any]
+    gamma: float
+    alphas: tuple[float, ...]
+    models: Mapping[float, Sequence[Any]]
+
+    def segment(self, policy: int, alpha: float | None) -> Any:
+        """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None).
+
+        Paper: Thm 3.2
+        """
+        return self.models[self.horizon(alpha)][policy]
+
+    def horizon(self, alpha: float | None) -> float:
+        """γ for the last segment (α = None), else β = γ(1−α) of one of these models' α's."""
+        if alpha is None:
+            return self.gamma
+        if alpha not in self.alphas:
+            raise ValueError(f"there are models for α in {list(self.alphas)}, none for α = {alpha}")
+        return beta_of(self.gamma, alpha)
+
+    def check(self, gsps: GSPs) -> None:
+        """Refuses GSPs over policies or α's that these models do not have."""
+        if gsps.num_policies > len(self.policies):
+            raise IndexError(
+                f"the switching policies name base policy {gsps.num_policies - 1}, "
+                f"but there are {len(self.policies)} (0 to {len(self.policies) - 1})"
+            )
+        for alpha in {alpha for gsp in gsps for alpha in gsp.alphas}:
+            self.horizon(alpha)
+
+    @property
+    def names(self) -> list[str]:
+        return [policy.name for policy in self.policies]

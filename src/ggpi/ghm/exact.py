@@ -1,0 +1,214 @@
+"""Exact GHMs of finite MDPs, as expectation operators.
+
+    μ^π_β(·|x, a)       = (1−β) Σ_{k≥0} βᵏ P(X_{k+1} = · | x, a, then π)
+    E_{X∼μ}[f(X)]       = (1−β) P (I − βP^π)⁻¹ f
+    (μ₂ ⊗_π μ₁)(y|x, a) = Σ_{x′,a′} μ₁(x′|x, a) π(a′|x′) μ₂(y|x′, a′)
+    T^π_β μ             = (1−β) P + β μ ⊗_π P,   with μ^π_β its only fixed point
+
+One factorisation of I − βP^π serves every f, and μ itself [S, A, S] is formed only on request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ggpi.categorical import AliasTable, alias_table
+from ggpi.ghm.base import GHMs
+from ggpi.mdp import TabularMDP, beta_of, check_gamma
+from ggpi.policies import TabularPolicy
+from ggpi.resolvent import Resolvent, resolvent
+from ggpi.rewards import Reward
+from ggpi.typing import Key
+
+TABLE_LIMIT = 2**27
+"""A sampler keeps a table of μ while it has at most this many entries (1 GB); beyond, it simulates."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactGHM:
+    """μ^π_β of a finite MDP.
+
+    Paper: Def 2.2, Prop 2.3
+    """
+
+    mdp: TabularMDP
+    policy: Any
+    horizon: float
+
+    def __post_init__(self):
+        check_gamma(self.horizon)
+        self.mdp.checked_policy(self.policy)
+
+    @cached_property
+    def resolvent(self) -> Resolvent:
+        return resolvent(self.mdp.P_pi(self.policy), self.horizon)
+
+    def expect(self, f: ArrayLike) -> np.ndarray:
+        """E_{X∼μ(·|x,a)}[f(X)] for every pair: [S] → [S, A], [S, n] → [S, A, n].
+
+        Paper: Prop 2.4
+        """
+        return (1 - self.horizon) * self.mdp.ahead(self.resolvent.solve(np.asarray(f, float)))
+
+    def dense(self) -> np.ndarray:
+        """μ [S, A, S].
+
+        Paper: Def 2.2
+        """
+        return self.expect(np.eye(self.mdp.num_states))
+
+    @cached_property
+    def sampler(self) -> TabularSampler | Simulator:
+        """The same model for JAX: a table of μ when it fits, else simulation for a geometric time.
+
+        Paper: Prop 2.3
+        """
+        if self.mdp.kernel.shape[0] * self.mdp.num_states <= TABLE_LIMIT:
+            return tabular_sampler(self.dense())
+        return Simulator.of(self)
+
+
+class TabularSampler(eqx.Module):
+    """Draws X′ ∼ μ(·|x, a) from a table of μ; states and actions are integers of any shape.
+
+    Paper: Prop 2.3
+    """
+
+    rows: AliasTable
+    num_actions: int = eqx.field(static=True)
+
+    def sample(self, state: Any, action: Any, *, key: Key) -> Any:
+        return self.rows.sample(jnp.asarray(state) * self.num_actions + action, key=key)
+
+
+def tabular_sampler(mu: np.ndarray) -> TabularSampler:
+    """The sampler of an array μ [S, A, S].
+
+    Paper: Prop 2.3
+    """
+    rows = np.maximum(mu.reshape(-1, mu.shape[2]), 0.0)
+    return TabularSampler(alias_table(rows / rows.sum(axis=1, keepdims=True)), mu.shape[1])
+
+
+class Simulator(eqx.Module):
+    """Draws X_T by stepping a sparse MDP under π for T ∼ Geometric(1−β) steps.
+
+    Paper: Prop 2.3
+    """
+
+    cumulative: jax.Array
+    successors: jax.Array
+    starts: jax.Array
+    policy: AliasTable
+    horizon: float
+    num_actions: int = eqx.field(static=True)
+    longest: int = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, ghm: ExactGHM) -> Simulator:
+        import scipy.sparse
+
+        P = scipy.sparse.csr_array(ghm.mdp.kernel)
+        counts = np.diff(P.indptr)
+        total = np.cumsum(P.data)
+        before = np.concatenate([[0.0], total])[P.indptr[:-1]]
+        within = total - np.repeat(before, counts)
+        return cls(
+            jnp.asarray(within, jnp.float32),
+            jnp.asarray(P.indices, jnp.int32),
+            jnp.asarray(P.indptr, jnp.int32),
+            alias_table(ghm.mdp.checked_policy(ghm.policy)),
+            ghm.horizon,
+            ghm.mdp.num_actions,
+            int(counts.max()),
+        )
+
+    def sample(self, state: Any, action: Any, *, key: Key) -> Any:
+        state, action = jnp.broadcast_arrays(jnp.asarray(state, jnp.int32), jnp.asarray(action, jnp.int32))
+        length_key, walk_key = jax.random.split(key)
+        steps = jax.random.geometric(length_key, 1 - self.horizon, state.shape)
+
+        def step(carry):
+            t, x, a = carry
+            step_key, action_key = jax.random.split(jax.random.fold_in(walk_key, t))
+            arrived = self._step(x, a, step_key)
+            x = jnp.where(t < steps, arrived, x)
+            return t + 1, x, self.policy.sample(x, key=action_key)
+
+        return jax.lax.while_loop(lambda carry: carry[0] < steps.max(), step, (0, state, action))[1]
+
+    def _step(self, x, a, key):
+        """The first successor whose cumulative probability exceeds a uniform number."""
+        row = x * self.num_actions + a
+        last = self.starts[row + 1] - 1
+        u = jax.random.uniform(key, x.shape)
+        places = jnp.minimum(self.starts[row][..., None] + jnp.arange(self.longest), last[..., None])
+        passed = (self.cumulative[places] <= u[..., None]).sum(axis=-1)
+        return self.successors[jnp.minimum(self.starts[row] + passed, last)]
+
+
+def exact_ghms(
+    mdp: TabularMDP, policies: Sequence[Any], gamma: float, alpha: float | Sequence[float]
+) -> GHMs:
+    """μ_γ, and μ_β with β = γ(1−α) for every α given, of each policy.
+
+    Paper: Thm 3.2, Alg 2
+    """
+    if not len(policies):
+        raise ValueError("exact_ghms needs at least one policy, got none")
+    named = [p if isinstance(p, TabularPolicy) else TabularPolicy(p, f"π{i}") for i, p in enumerate(policies)]
+    alphas = (float(alpha),) if np.ndim(alpha) == 0 else tuple(dict.fromkeys(map(float, alpha)))
+    horizons = {beta_of(gamma, alpha) for alpha in alphas} | {gamma}
+    models = {horizon: [ExactGHM(mdp, policy, horizon) for policy in named] for horizon in horizons}
+    return GHMs(tuple(named), gamma, alphas, models)
+
+
+def compose(mu_2: np.ndarray, mu_1: np.ndarray, policy: ArrayLike) -> np.ndarray:
+    """(μ₂ ⊗_π μ₁)(y|x, a) = Σ_{x′,a′} μ₁(x′|x, a) π(a′|x′) μ₂(y|x′, a′).
+
+    Paper: Def 6.1
+    """
+    return mu_1 @ np.einsum("xa,xay->xy", np.asarray(policy, float), mu_2)
+
+
+def bellman(mu: np.ndarray, mdp: TabularMDP, policy: ArrayLike, beta: float) -> np.ndarray:
+    """T^π_β μ = (1−β) P + β μ ⊗_π P.
+
+    Paper: Prop 6.2
+    """
+    check_gamma(beta)
+    mu_pi = np.einsum("xa,xay->xy", mdp.checked_policy(policy), mu)
+    return mdp.ahead((1 - beta) * np.eye(mdp.num_states) + beta * mu_pi)
+
+
+def successor_representation(mdp: TabularMDP, policy: ArrayLike, gamma: float) -> np.ndarray:
+    """λ^π(x, a) = E[Σ_{k≥0} γᵏ e_{X_k}] = e_x + γ/(1−γ) μ^π_γ(·|x, a), shape [S, A, S].
+
+    Paper: Def A.1
+    """
+    mu = ExactGHM(mdp, policy, gamma).dense()
+    return np.eye(mdp.num_states)[:, None, :] + gamma / (1 - gamma) * mu
+
+
+def successor_features(
+    mdp: TabularMDP, policy: ArrayLike, features: Sequence[Reward], gamma: float
+) -> np.ndarray:
+    """ψ^π(x, a) = E[Σ_t γᵗ φ(X_t, A_t, X_{t+1})], shape [S, A, n], each feature given as a reward.
+
+    With the arrival features (1−γ) e_{x′} this is μ^π_γ, when no state is terminal.
+
+    Paper: Def A.2, Prop A.3
+    """
+    pi = mdp.checked_policy(policy)
+    phi = np.stack([mdp.r(feature) for feature in features], axis=-1)
+    phi_pi = np.einsum("xa,xan->xn", pi, phi)
+    return phi + gamma / (1 - gamma) * ExactGHM(mdp, policy, gamma).expect(phi_pi)

@@ -1,0 +1,216 @@
+"""Learned GHMs of finite MDPs: softmax logits φ(x, a), trained by CEMC or CETD.
+
+    CEMC:  φ ← φ + ε (e_{X_T} − μ),                     X_T ∼ μ^π_γ(·|x, a)
+    CETD:  φ ← φ + ε ((1−γ) e_{x′} + γ e_{x″} − μ),     x′ ∼ P(·|x, a), a′ ∼ π(·|x′), x″ ∼ μ(·|x′, a′)
+
+Both are stochastic gradients of a cross-entropy; CETD bootstraps from the current model, and converges to
+μ^π_γ when Σ ε = ∞ and Σ ε² < ∞. Synchronous updates treat every pair at every step; replay updates treat
+the pairs of a minibatch of recorded transitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from ggpi.categorical import alias_table
+from ggpi.data import Transitions
+from ggpi.ghm.exact import ExactGHM
+from ggpi.mdp import TabularMDP, check_gamma
+from ggpi.policies import TabularPolicy
+from ggpi.typing import Key
+
+Schedule = Callable[[Any], Any]
+"""k ↦ ε_k, the step size of step k = 0, 1, …"""
+
+
+class TabularGHM(eqx.Module):
+    """μ(·|x, a) = softmax(φ(x, a)); logits [..., S, A, S], leading axes for recorded or parallel models.
+
+    Paper: Thm 6.3
+    """
+
+    logits: Float[Array, "... S A S"]
+
+    @property
+    def mu(self) -> Float[Array, "... S A S"]:
+        return jax.nn.softmax(self.logits, axis=-1)
+
+    def sample(self, state: Any, action: Any, *, key: Key) -> Any:
+        return _pick(self.mu[state, action], key)
+
+
+def polynomial_steps(scale: float = 0.75, power: float = 0.6) -> Schedule:
+    """ε_k = scale · (k + 1)^−power; the conditions of Theorem 6.3 hold for ½ < power ≤ 1.
+
+    Paper: Thm 6.3, Fig 8
+    """
+    return lambda k: scale * (k + 1.0) ** -power
+
+
+PAPER_STEPS = polynomial_steps()
+
+
+def cetd(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    gamma: float,
+    *,
+    num_steps: int,
+    step_size: Schedule = PAPER_STEPS,
+    logits: ArrayLike | None = None,
+    record_every: int | None = None,
+    key: Key,
+) -> TabularGHM:
+    """Synchronous CETD: every pair gets its own transition at every step.
+
+    Returns the model after `num_steps`, or, with `record_every`, the models after each so many steps.
+
+    Paper: Eq 8, Eq 9, Eq 11, Eq 12, Thm 6.3
+    """
+    check_gamma(gamma)
+    arrive = alias_table(_dense_rows(mdp))
+    choose = alias_table(mdp.checked_policy(policy))
+    pairs = jnp.arange(mdp.num_states * mdp.num_actions).reshape(mdp.num_states, mdp.num_actions)
+
+    def target(mu, key):
+        world_key, action_key, model_key = jax.random.split(key, 3)
+        following = arrive.sample(pairs, key=world_key)
+        sampled = _pick(mu[following, choose.sample(following, key=action_key)], model_key)
+        return (1 - gamma) * _one_hot(following, mdp) + gamma * _one_hot(sampled, mdp)
+
+    return _learn(target, _start(logits, mdp), num_steps, step_size, record_every, key)
+
+
+def cemc(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    gamma: float,
+    *,
+    num_steps: int,
+    step_size: Schedule = PAPER_STEPS,
+    logits: ArrayLike | None = None,
+    record_every: int | None = None,
+    key: Key,
+) -> TabularGHM:
+    """Synchronous CEMC: every pair gets its own true sample of the future at every step.
+
+    Paper: Eq 7
+    """
+    truth = ExactGHM(mdp, TabularPolicy(policy), gamma).sampler
+    state, action = jnp.indices((mdp.num_states, mdp.num_actions))
+
+    def target(mu, key):
+        return _one_hot(truth.sample(state, action, key=key), mdp)
+
+    return _learn(target, _start(logits, mdp), num_steps, step_size, record_every, key)
+
+
+def cetd_replay(
+    transitions: Transitions,
+    policy: ArrayLike,
+    gamma: float,
+    *,
+    num_steps: int,
+    batch_size: int = 32,
+    step_size: Schedule = PAPER_STEPS,
+    logits: ArrayLike | None = None,
+    record_every: int | None = None,
+    key: Key,
+) -> TabularGHM:
+    """CETD on minibatches drawn from recorded transitions of any behaviour; only their pairs are updated.
+
+    After a terminated transition the future is the terminal state for ever, so x″ = x′.
+
+    Paper: Eq 8
+    """
+    check_gamma(gamma)
+    pi = TabularPolicy(policy)
+    num_states, num_actions = pi.pi.shape
+    x, a, following = (jnp.asarray(part, jnp.int32) for part in _checked_pairs(transitions, pi))
+    terminated = jnp.asarray(transitions.terminated, bool)
+    choose = pi.table
+
+    def update(logits, size, key):
+        row_key, action_key, model_key = jax.random.split(key, 3)
+        rows = jax.random.randint(row_key, (batch_size,), 0, len(x))
+        arrived = following[rows]
+        mu = jax.nn.softmax(logits, axis=-1)
+        sampled = _pick(mu[arrived, choose.sample(arrived, key=action_key)], model_key)
+        sampled = jnp.where(terminated[rows], arrived, sampled)
+        target = (1 - gamma) * jax.nn.one_hot(arrived, num_states) + gamma * jax.nn.one_hot(
+            sampled, num_states
+        )
+        return logits.at[x[rows], a[rows]].add(size * (target - mu[x[rows], a[rows]]))
+
+    start = (
+        jnp.zeros((num_states, num_actions, num_states))
+        if logits is None
+        else jnp.asarray(logits, jnp.float32)
+    )
+    return _scan(update, start, num_steps, step_size, record_every, key)
+
+
+def _learn(target, logits, num_steps, step_size, record_every, key) -> TabularGHM:
+    """φ ← φ + ε (target(μ) − μ) for every pair."""
+
+    def update(logits, size, key):
+        mu = jax.nn.softmax(logits, axis=-1)
+        return logits + size * (target(mu, key) - mu)
+
+    return _scan(update, logits, num_steps, step_size, record_every, key)
+
+
+def _scan(update, logits, num_steps, step_size, record_every, key) -> TabularGHM:
+    """`num_steps` updates as one compiled scan; logits are kept after every `record_every`."""
+    every = record_every or num_steps
+    if num_steps < 1 or num_steps % every:
+        raise ValueError(f"num_steps ({num_steps}) is a positive multiple of record_every ({every})")
+
+    def step(logits, k):
+        return update(logits, step_size(k), jax.random.fold_in(key, k)), None
+
+    def stretch(logits, first):
+        logits, _ = jax.lax.scan(step, logits, first + jnp.arange(every))
+        return logits, logits
+
+    _, path = jax.jit(lambda start: jax.lax.scan(stretch, start, jnp.arange(0, num_steps, every)))(logits)
+    return TabularGHM(path if record_every else path[-1])
+
+
+def _start(logits: ArrayLike | None, mdp: TabularMDP) -> jax.Array:
+    shape = (mdp.num_states, mdp.num_actions, mdp.num_states)
+    start = jnp.zeros(shape) if logits is None else jnp.asarray(logits, jnp.float32)
+    if start.shape != shape:
+        raise ValueError(f"logits have shape [S, A, S] = {shape}, got {start.shape}")
+    return start
+
+
+def _pick(probabilities, key):
+    """One index from each row of probabilities [..., n]."""
+    u = jax.random.uniform(key, probabilities.shape[:-1])
+    passed = (jnp.cumsum(probabilities, axis=-1) <= u[..., None]).sum(axis=-1)
+    return jnp.minimum(passed, probabilities.shape[-1] - 1)
+
+
+def _one_hot(states, mdp: TabularMDP):
+    return jax.nn.one_hot(states, mdp.num_states)
+
+
+def _dense_rows(mdp: TabularMDP) -> np.ndarray:
+    return mdp.kernel.toarray() if mdp.is_sparse else mdp.kernel
+
+
+def _checked_pairs(transitions: Transitions, pi: TabularPolicy):
+    parts = transitions.state, transitions.action, transitions.next_state
+    for name, part, limit in zip(("state", "action", "next_state"), parts, pi.pi.shape * 2, strict=False):
+        if not len(part) or part.min() < 0 or part.max() >= limit:
+            raise ValueError(f"{name}: integers from 0 to {limit - 1} are expected, at least one of them")
+    return parts

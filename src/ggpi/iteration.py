@@ -1,0 +1,114 @@
+"""Policy iteration with GGPI: improve over switching policies of all policies seen so far.
+
+    πₖ₊₁ ∈ 𝒢({Q^ν : ν ∈ Π_m(π₀, …, πₖ)})
+
+Depth 1 is policy iteration: GPI over past policies adds nothing, since the newest one dominates them.
+Deeper sets can use what an older policy knew and a later one forgot. With `newest_last` only GSPs that
+end in the newest policy are kept: each dominates the same GSP with an older end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ggpi.evaluation import QValues, evaluate, evaluate_sampled, ghm_draws
+from ggpi.ghm import GHMs, exact_ghms
+from ggpi.improvement import TIE_TOLERANCE, improve
+from ggpi.mdp import TabularMDP
+from ggpi.policies import TabularPolicy
+from ggpi.rewards import Reward
+from ggpi.switching import GSPs, compositions
+from ggpi.typing import Key
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyIteration:
+    """The policies π₀ … πₖ that were visited, and what they cost.
+
+    Paper: Alg 1
+    """
+
+    policies: tuple[TabularPolicy, ...]
+    stopped: Literal["optimal", "stable", "limit"]
+    """On a known optimum, because π′ = π, or at the limit."""
+    ghm_samples: int
+    """Model samples over all x, a and ν, each ν on its own as in Algorithm 1; 0 when exact."""
+    ghm_draws: int
+    """Model samples that were drawn: prefixes are shared."""
+
+    @property
+    def policy(self) -> TabularPolicy:
+        """The last policy."""
+        return self.policies[-1]
+
+    @property
+    def iterations(self) -> int:
+        """Improvement steps."""
+        return len(self.policies) - 1
+
+
+def policy_iteration(
+    mdp: TabularMDP,
+    reward: Reward | ArrayLike,
+    gamma: float,
+    alpha: float,
+    *,
+    depth: int = 1,
+    newest_last: bool = False,
+    start: ArrayLike | None = None,
+    num_samples: int | None = None,
+    max_iterations: int = 100,
+    optimal: np.ndarray | None = None,
+    tolerance: float = TIE_TOLERANCE,
+    key: Key | None = None,
+) -> PolicyIteration:
+    """Algorithm 1, exact or with `num_samples` chains per (x, a, ν).
+
+    `start` is the first policy (default: uniform). `optimal` marks optimal actions [S, A], if they are
+    known: the loop then stops as soon as a policy uses only these.
+
+    Paper: Alg 1, Ex 5.3
+    """
+    if num_samples is not None and key is None:
+        raise ValueError("sampled policy iteration needs a key: pass key=jax.random.key(0)")
+    if max_iterations < 1:
+        raise ValueError(f"max_iterations is at least 1, got {max_iterations}")
+    pi = TabularPolicy.uniform(mdp) if start is None else TabularPolicy(mdp.checked_policy(start))
+    ghms = exact_ghms(mdp, [TabularPolicy(pi.pi, "π0")], gamma, alpha)
+    samples = draws = 0
+    for iteration in range(1, max_iterations + 1):
+        newest = len(ghms.policies) - 1
+        gsps = compositions(newest + 1, depth, alpha, last=newest if newest_last else None)
+        if num_samples is not None:
+            samples += ghm_draws(gsps, shared=False) * num_samples * mdp.kernel.shape[0]
+            draws += ghm_draws(gsps) * num_samples * mdp.kernel.shape[0]
+        q = _evaluate(gsps, ghms, reward, num_samples, key, iteration)
+        improved = improve(q, tolerance=tolerance, name=f"π{iteration}")
+        if np.array_equal(improved.pi, ghms.policies[-1].pi):
+            return PolicyIteration(tuple(ghms.policies), "stable", samples, draws)
+        ghms = _with_policy(ghms, mdp, improved)
+        if optimal is not None and ((improved.pi > 0) <= optimal).all():
+            return PolicyIteration(tuple(ghms.policies), "optimal", samples, draws)
+    return PolicyIteration(tuple(ghms.policies), "limit", samples, draws)
+
+
+def _evaluate(
+    gsps: GSPs, ghms: GHMs, reward: Any, num_samples: int | None, key: Any, iteration: int
+) -> QValues:
+    if num_samples is None:
+        return evaluate(gsps, ghms, reward)
+    return evaluate_sampled(
+        gsps, ghms, reward, num_samples=num_samples, key=jax.random.fold_in(key, iteration)
+    )
+
+
+def _with_policy(ghms: GHMs, mdp: TabularMDP, policy: TabularPolicy) -> GHMs:
+    """The models with those of one more policy; factorisations of the others are kept."""
+    new = exact_ghms(mdp, [policy], ghms.gamma, ghms.alphas)
+    models = {horizon: [*ghms.models[horizon], *new.models[horizon]] for horizon in ghms.models}
+    return GHMs((*ghms.policies, policy), ghms.gamma, ghms.alphas, models)

@@ -1,0 +1,187 @@
+"""Geometric switching policies (GSPs): follow π₁, switch with probability α₁ to π₂, and so on.
+
+    ν = π₁ →(α₁) π₂ →(α₂) … πₙ
+
+After every step but before the next action, the segment of πᵢ ends with probability αᵢ; the next
+action is then chosen by πᵢ₊₁. So πᵢ acts for Geometric(αᵢ) ≥ 1 steps and πₙ for ever.
+Repeating the last policy changes nothing: π₁ → π₂ → π₂ is π₁ → π₂. Repeating another one does:
+π₁ → π₁ → π₂ stays longer with π₁. A GSP is stored without repeats of its last policy, so that
+equal behaviour with equal (policies, α) means equal objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from ggpi.mdp import check_alpha
+
+
+@dataclass(frozen=True)
+class GSP:
+    """ν = π₁ →(α₁) … πₙ as indices of base policies and one α per switch.
+
+    Paper: Def 3.1
+    """
+
+    policies: tuple[int, ...]
+    alphas: tuple[float, ...] = ()
+
+    def __post_init__(self):
+        policies, alphas = tuple(map(int, self.policies)), tuple(map(float, self.alphas))
+        if not policies:
+            raise ValueError("a switching policy needs at least one base policy, got none")
+        if min(policies) < 0:
+            raise IndexError(f"indices of base policies are not negative, got {policies}")
+        if len(alphas) != len(policies) - 1:
+            raise ValueError(
+                f"{len(policies)} policies have {len(policies) - 1} switches, got {len(alphas)} α's"
+            )
+        for alpha in alphas:
+            check_alpha(alpha)
+        length = len(policies)
+        while length > 1 and policies[length - 1] == policies[length - 2]:
+            length -= 1
+        object.__setattr__(self, "policies", policies[:length])
+        object.__setattr__(self, "alphas", alphas[: length - 1])
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    @property
+    def head(self) -> int:
+        return self.policies[0]
+
+    @property
+    def suffix(self) -> GSP | None:
+        """π₂ →(α₂) … πₙ, what is left after the first switch; None for a single policy."""
+        return GSP(self.policies[1:], self.alphas[1:]) if len(self) > 1 else None
+
+    def name(self, names: Sequence[str] | None = None) -> str:
+        """Readable, such as `left →(1/9) up`."""
+        words = [names[i] if names else f"π{i}" for i in self.policies]
+        arrows = [f" →({_short(alpha)}) " for alpha in self.alphas] + [""]
+        return "".join(word + arrow for word, arrow in zip(words, arrows, strict=True))
+
+    def __str__(self) -> str:
+        return self.name()
+
+
+@dataclass(frozen=True)
+class GSPs:
+    """A set of GSPs, in order and without repeats.
+
+    Paper: Def 4.1
+    """
+
+    gsps: tuple[GSP, ...]
+
+    def __post_init__(self):
+        unique = tuple(dict.fromkeys(self.gsps))
+        if not unique:
+            raise ValueError("the set of switching policies is empty; give at least one")
+        object.__setattr__(self, "gsps", unique)
+
+    def __len__(self) -> int:
+        return len(self.gsps)
+
+    def __iter__(self) -> Iterator[GSP]:
+        return iter(self.gsps)
+
+    def __getitem__(self, index: int) -> GSP:
+        return self.gsps[index]
+
+    def __contains__(self, gsp: object) -> bool:
+        return gsp in self._members
+
+    @cached_property
+    def _members(self) -> frozenset[GSP]:
+        return frozenset(self.gsps)
+
+    @property
+    def depth(self) -> int:
+        """The length of the longest GSP."""
+        return max(map(len, self.gsps))
+
+    @property
+    def num_policies(self) -> int:
+        """The least number of base policies that the indices need."""
+        return 1 + max(max(gsp.policies) for gsp in self.gsps)
+
+    def names(self, names: Sequence[str] | None = None) -> list[str]:
+        return [gsp.name(names) for gsp in self.gsps]
+
+
+def gsp_set(gsps: GSPs | Iterable[GSP]) -> GSPs:
+    """A set of any GSPs.
+
+    Paper: Def 4.1
+    """
+    return gsps if isinstance(gsps, GSPs) else GSPs(tuple(gsps))
+
+
+def compositions(
+    num_policies: int, depth: int, alpha: float | Sequence[float], last: int | None = None
+) -> GSPs:
+    """Π_m: every GSP of `depth` base policies, not necessarily distinct; with `last`, those that end in it.
+
+    `alpha` is one number, or one per switch. With unequal α the suffixes of Π_m are not in Π_m, and its
+    suffix closure is returned.
+
+    Paper: Prop 5.1, Alg 1
+    """
+    if num_policies < 1 or depth < 1:
+        raise ValueError(f"compositions need at least one policy and depth 1, got {num_policies} and {depth}")
+    if last is not None and not 0 <= last < num_policies:
+        raise IndexError(f"the last policy is one of 0 to {num_policies - 1}, got {last}")
+    alphas = (float(alpha),) * (depth - 1) if np.ndim(alpha) == 0 else tuple(map(float, alpha))
+    if len(alphas) != depth - 1:
+        raise ValueError(f"depth {depth} has {depth - 1} switches, got {len(alphas)} α's")
+    endings = range(num_policies) if last is None else (last,)
+    rows = product(*[range(num_policies)] * (depth - 1), endings)
+    return suffix_closure(GSP(row, alphas) for row in rows)
+
+
+def missing_suffixes(gsps: GSPs | Iterable[GSP]) -> tuple[GSP, ...]:
+    """The suffixes that the set lacks, with the suffixes of these.
+
+    Paper: Def 4.1
+    """
+    gsps = gsp_set(gsps)
+    missing: dict[GSP, None] = {}
+    for gsp in gsps:
+        suffix = gsp.suffix
+        while suffix is not None:
+            if suffix not in gsps:
+                missing[suffix] = None
+            suffix = suffix.suffix
+    return tuple(missing)
+
+
+def is_suffix_closed(gsps: GSPs | Iterable[GSP]) -> bool:
+    """Whether the suffix of every member is a member.
+
+    Paper: Def 4.1
+    """
+    return not missing_suffixes(gsps)
+
+
+def suffix_closure(gsps: GSPs | Iterable[GSP]) -> GSPs:
+    """The set with its missing suffixes added at the end.
+
+    Paper: Def 4.1
+    """
+    gsps = gsp_set(gsps)
+    return GSPs((*gsps, *missing_suffixes(gsps)))
+
+
+def _short(alpha: float) -> str:
+    """0.25 as it is, 0.1111… as 1/9."""
+    fraction = Fraction(alpha).limit_denominator(99)
+    exact = abs(float(fraction) - alpha) < 1e-12
+    return str(fraction) if exact and len(repr(alpha)) > 6 else f"{alpha:g}"
