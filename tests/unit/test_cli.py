@@ -1,5 +1,6 @@
 """The command line: quick, and every complaint is one clear line."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from ggpi.cli import main
+from ggpi.cli import main, use_compilation_cache
 from ggpi.lab import EXPERIMENTS
 
 
@@ -87,3 +88,13 @@ def test_eq_gives_file_and_line(capsys):
     assert re.search(r"evaluation.*\.py:\d+  ggpi\.evaluation\S*\.evaluate\n", capsys.readouterr().out)
     main(["eq", "Fig 5"])
     assert "not in code: comes with learned models" in capsys.readouterr().out
+
+
+def test_the_compilation_cache_is_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "chosen")
+    use_compilation_cache()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "chosen"
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    use_compilation_cache()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "ggpi" / "jax")
