@@ -94,13 +94,11 @@ def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> Non
     What a killed run left aside is swept away.
     """
     if directory.exists() and not directory.is_dir():
-        raise ValueError(f"--out {directory} is a file, expected a directory")
+        raise ValueError(f"{directory} is a file, expected a directory")
     held = _held(directory)
     if held is not None and any(held[key] != about[key] for key in ("experiment", "config")):
         if not force:
-            raise ValueError(
-                f"--out {directory} holds {_difference(held, about)}; choose another or add --force"
-            )
+            raise ValueError(f"{directory} holds {_difference(held, about)}; choose another or add --force")
         for path in (directory / "metrics.json", directory / "figure.png"):
             path.unlink(missing_ok=True)
         shutil.rmtree(directory / "cells", ignore_errors=True)
@@ -117,9 +115,10 @@ def _held(directory: Path) -> dict[str, Any] | None:
     entries = {path.name for path in directory.glob("*") if not path.name.startswith(".")}
     if not entries:
         return None
-    foreign = sorted(entries - OURS) or sorted(entries - {"config.json"})
-    if entries - OURS or "config.json" not in entries:
-        raise ValueError(f"--out {directory} holds files that are not results of ggpi, such as {foreign[0]}")
+    foreign = sorted(entries - OURS)
+    if foreign or "config.json" not in entries:
+        example = (foreign or sorted(entries))[0]
+        raise ValueError(f"{directory} holds files that are not results of ggpi run, such as {example}")
     held = io.read_json(directory / "config.json")
     if not isinstance(held, dict) or not {"experiment", "config", "versions", "code"} <= held.keys():
         raise ValueError(f"{directory / 'config.json'} was not written by ggpi run")
