@@ -130,14 +130,14 @@ def table(metrics: dict[str, Any]) -> list[Table]:
 
 
 def _world_table(world: dict[str, Any], num_states: int) -> Table:
-    caption = "promised: mean of max over ν, a of Q^ν / V*; the improved policy's V is never below it"
+    caption = "promised: mean of max_ν,a Q^ν(x, a)/V*(x), which V/V* cannot fall below"
     title = f"Four rooms, {_moves(world['slip'])}"
     shown = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
     shown.add_column("depth", justify="right")
-    shown.add_column("switching policies", justify="right")
-    shown.add_column(f"optimal in … of {num_states} states", justify="left")
+    shown.add_column("GSPs", justify="right")
+    shown.add_column(f"optimal, of {num_states} states", no_wrap=True)
     shown.add_column("promised", justify="right")
-    shown.add_column("mean of V/V*", justify="right")
+    shown.add_column("mean V/V*", justify="right")
     for row in world["depths"]:
         bar = "█" * round(24 * row["optimal"] / num_states)
         name = f"{row['depth']} (GPI)" if row["depth"] == 1 else str(row["depth"])
