@@ -7,7 +7,7 @@ and needs no more memory than a few vectors.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy.linalg
@@ -20,6 +20,7 @@ DIRECT_LIMIT = 30_000
 """Sparse systems with more states than this are solved by Krylov iterations."""
 
 
+@runtime_checkable
 class Resolvent(Protocol):
     """(I − βP^π)⁻¹ as an operator on columns [S] or [S, n].
 
