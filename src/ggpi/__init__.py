@@ -17,6 +17,7 @@ _NAMES = {
     # §2 Finite MDPs, policies, optimal values
     "TabularMDP": "mdp",
     "TabularPolicy": "policies",
+    "StateSpec": "data",
     "Transitions": "data",
     "q_star": "optimal",
     # §2 Geometric horizon models

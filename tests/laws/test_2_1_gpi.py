@@ -1,4 +1,4 @@
-"""Prop 2.1: GPI improves on all its policies at once; over past policies of policy iteration it adds nothing."""
+"""Prop 2.1: GPI improves on all its policies at once; the past policies of policy iteration add nothing."""
 
 import numpy as np
 from hypothesis import given

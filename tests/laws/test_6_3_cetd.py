@@ -73,7 +73,7 @@ def absorbing_chain():
 
 
 def test_replay_learns_off_policy_and_knows_terminals():
-    """Recorded by a uniform policy, learned for another; the terminal state itself is never left in the data."""
+    """Recorded by a uniform policy, learned for another; nothing is recorded from the terminal state on."""
     mdp = absorbing_chain()
     pi = TabularPolicy([[0.9, 0.1], [0.2, 0.8], [1.0, 0.0]])
     behaviour = TabularPolicy.uniform(mdp)

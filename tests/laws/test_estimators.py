@@ -26,7 +26,7 @@ FEW = settings(max_examples=12)
 
 
 def chain_moments(world, gamma, policies, alphas, r):
-    """Mean and variance of Σ_{m<n} wₘ fₘ(X^(m)) + wₙ r^{πₙ}(X′) at every pair, from μ by backward recursion."""
+    """Mean and variance of Σ_{m<n} wₘ fₘ(X^(m)) + wₙ r^{πₙ}(X′) at every pair, by backward recursion."""
     w = composition_weights(gamma, alphas)
     r_pis = [(world.pis[i] * r).sum(axis=1) for i in policies]
     first, second = np.zeros((world.S, world.A)), np.zeros((world.S, world.A))

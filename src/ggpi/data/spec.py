@@ -1,0 +1,37 @@
+"""What a model needs to know of a state vector, as plain data that is saved with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """Names of a state's numbers, and which of them are special.
+
+    `relative` are positions: models drop them from their inputs and predict them as displacements, so that
+    they know no place from another. `rotations` are groups of six: two axes of a body, three numbers each,
+    which are made orthonormal again in every sample.
+
+    Beyond the paper: the paper's ant moves in an infinite plane; saying so saves the model from learning it
+    """
+
+    names: tuple[str, ...]
+    relative: tuple[int, ...] = ()
+    rotations: tuple[tuple[int, int, int, int, int, int], ...] = ()
+
+    def __post_init__(self):
+        size = len(self.names)
+        wrong = [i for i in (*self.relative, *sum(self.rotations, ())) if not 0 <= i < size]
+        if wrong:
+            raise IndexError(f"a state of {size} numbers has indices 0 to {size - 1}, got {wrong}")
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    def index(self, name: str) -> int:
+        """The place of a named number."""
+        if name not in self.names:
+            raise KeyError(f"no part of the state is called {name!r}; there are {', '.join(self.names)}")
+        return self.names.index(name)
