@@ -47,9 +47,9 @@ def three_states(transient: bool = False) -> TabularMDP:
 
 
 def left_right() -> tuple[TabularMDP, Reward]:
-    """Left, right and an end. In left, a stays and b goes right, both for 0; in right, a stays for 1 and b ends for 0.
+    """Left, right and an end: in left, a stays and b goes right; in right, a stays for 1 and b ends.
 
-    The text fixes b in left and both actions in right; a in left is our choice.
+    All other rewards are 0. The text fixes b in left and both actions in right; a in left is our choice.
 
     Paper: Ex D.1, Fig 10
     """
@@ -105,15 +105,19 @@ def chain(length: int, end_reward: float) -> tuple[TabularMDP, Reward]:
 
 
 def chain_reward_bound(length: int, gamma: float, alpha: float) -> float:
-    """The end reward above which 𝒢({π₀ → π₁, π₁}) is optimal everywhere on the chain.
+    """The end reward above which 𝒢({π₀ → π₁, π₁}) is optimal on the whole chain, and below which it is not.
 
-    From x₀, right and then π₀ → π₁ pays γʲ when the switch comes at xⱼ, j < k; else it reaches x_k
-    and takes the end reward if it switches there, 1 if not. This must beat up's 1:
+    π₀ goes right but for x_k, π₁ = 𝒢(π₀) goes up but for x_k. From x₀, right and then π₀ → π₁ pays γʲ when
+    the switch comes at xⱼ, j < k; else it reaches x_k and takes the end reward R if it switches there, 1 if
+    not. For k ≥ 2 this must beat up's 1, and then it does so from every later state too:
         Σ_{j=1}^{k−1} γα β^{j−1} + γ β^{k−1} (α R + 1 − α) > 1.
+    For k = 1 π₁ alone is enough, with γR > 1. No R is large enough for k ≥ 2 when α = 1.
 
     Paper: Ex D.4
     """
     beta = beta_of(gamma, alpha)
+    if length == 1:
+        return 1 / gamma if gamma > 0 else np.inf
     on_the_way = gamma * alpha * np.sum(beta ** np.arange(length - 1))
     reach = gamma * beta ** (length - 1)
     return float(((1 - on_the_way) / reach - (1 - alpha)) / alpha) if reach > 0 else np.inf
