@@ -13,11 +13,11 @@ draws one continuation for every sample of its prefix, so samples within one pat
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -145,6 +145,8 @@ class _Start(NamedTuple):
     """Where the next segment starts: samples of states [pairs, n], and what led there."""
 
     x: Any
+    action: Any
+    """The action taken at x; None when the segment's policy chooses it."""
     total: Any
     """Σ of the weighted rewards of the segments before the last one."""
     last: tuple[int, float] | None = None
@@ -160,7 +162,9 @@ class _Chains:
         self.paths, self.ghms = paths, ghms
         self.mdp = ghms.segment(0, None).mdp
         self.reward = self.mdp.checked_reward(reward)
-        self.tables = [jnp.asarray(table, jnp.float32) for table in self._reward_tables()]
+        self.tables = self._reward_tables()
+        segments = {segment for path in paths for segment in path}
+        self.models = {segment: ghms.segment(*segment).sampler for segment in segments}
 
     def _reward_tables(self) -> list[np.ndarray]:
         """r^π(x) of each policy; for a reward on arrival ρ̃(x), the same for all."""
@@ -173,18 +177,14 @@ class _Chains:
     def estimate(self, state: ArrayLike, action: ArrayLike, num_samples: int, key: Key) -> Estimate:
         """Means and standard errors [paths, *pairs] of Q."""
         state, action = self._checked_pairs(state, action, num_samples)
-        size = max(1, min(state.size, CHUNK // num_samples))
+        num_parts = math.ceil(state.size * num_samples / CHUNK)
+        size = math.ceil(state.size / num_parts)
         parts = []
-        for start in range(0, state.size, size):
-            places = np.minimum(
-                np.arange(start, start + size), state.size - 1
-            )  # equal shapes, one compilation
+        for first in range(0, state.size, size):
+            places = np.minimum(first + np.arange(size), state.size - 1)  # equal shapes: one compilation
             x, a = state.ravel()[places], action.ravel()[places]
-            parts.append(self._sample(x, a, num_samples, jax.random.fold_in(key, start)))
-        mean, stderr = (
-            np.concatenate([np.stack(part[kind]) for part in parts], axis=1)[:, : state.size].astype(float)
-            for kind in (0, 1)
-        )
+            parts.append(self._sample(x, a, num_samples, jax.random.fold_in(key, first)))
+        mean, stderr = np.concatenate(parts, axis=2)[:, :, : state.size].astype(float)
         base, scale = self._affine(state.ravel(), action.ravel())
         shape = (len(self.paths), *state.shape)
         return Estimate((base + scale * mean).reshape(shape), (np.abs(scale) * stderr).reshape(shape))
@@ -196,18 +196,15 @@ class _Chains:
             return 0.0, going / (1 - self.ghms.gamma)
         return self.mdp.r(self.reward)[state, action], going * self.ghms.gamma / (1 - self.ghms.gamma)
 
-    def _sample(self, state, action, num_samples, key) -> tuple[list, list]:
-        """Mean and standard error over samples for every path, at pairs [n]."""
+    def _sample(self, state, action, num_samples, key) -> np.ndarray:
+        """Mean and standard error over samples for every path, at pairs [n]: [2, paths, n]."""
         x = jnp.broadcast_to(jnp.asarray(state)[:, None], (len(state), num_samples))
         a = jnp.broadcast_to(jnp.asarray(action)[:, None], x.shape)
         results: dict[int, tuple] = {}
-        self._walk(range(len(self.paths)), 0, _Start(x, jnp.zeros(x.shape, jnp.float32)), a, key, results)
-        ordered = [results[i] for i in range(len(self.paths))]
-        return [mean for mean, _ in ordered], [stderr for _, stderr in ordered]
+        self._walk(range(len(self.paths)), 0, _Start(x, a, jnp.zeros(x.shape, jnp.float32)), key, results)
+        return np.stack([results[i] for i in range(len(self.paths))], axis=1)
 
-    def _walk(
-        self, paths: Iterable[int], m: int, start: _Start, action: Any, key: Key, results: dict
-    ) -> None:
+    def _walk(self, paths: Iterable[int], m: int, start: _Start, key: Key, results: dict) -> None:
         """Draws segment m of the given paths, which agree up to there, and goes on to their ends.
 
         Segment m < n is drawn from μ^{πₘ} at βₘ, the last from μ^{πₙ} at γ; its first action is chosen by πₘ.
@@ -216,28 +213,23 @@ class _Chains:
         for i in paths:
             groups[self.paths[i][m]].append(i)
         for number, ((policy, alpha), group) in enumerate(groups.items()):
-            here = jax.random.fold_in(key, number)
-            total, reach = self._earned(start, policy)
-            x = self._segment(policy, alpha, start.x, action, here)
+            here, onward = jax.random.split(jax.random.fold_in(key, number))
+            model, (paid, reach) = self.models[policy, alpha], self._earned(start, policy)
             if alpha is None:
-                results |= dict.fromkeys(group, _summary(total, x, self.tables[policy], reach))
+                final = np.float32(reach * self.tables[policy])
+                results |= dict.fromkeys(group, _finish(model, *start[:3], paid, final, here))
             else:
-                self._walk(group, m + 1, _Start(x, total, (policy, alpha), reach), None, here, results)
+                x, total = _advance(model, *start[:3], paid, here)
+                self._walk(group, m + 1, _Start(x, None, total, (policy, alpha), reach), onward, results)
 
-    def _earned(self, start: _Start, policy: int) -> tuple[Any, float]:
-        """The sum with the last segment's end paid, now that `policy` goes on; and the new reach."""
+    def _earned(self, start: _Start, policy: int) -> tuple[np.ndarray, float]:
+        """What the last segment's end pays, state by state, now that `policy` goes on; and the new reach."""
         if start.last is None:
-            return start.total, start.reach
+            return np.zeros(self.mdp.num_states, np.float32), start.reach
         previous, alpha = start.last
         stopping = (1 - self.ghms.gamma) / (1 - self.ghms.horizon(alpha))
-        weight = start.reach * stopping
-        tables = self.tables[previous], self.tables[policy]
-        total = _add(start.total, start.x, *tables, weight * (1 - alpha), weight * alpha)
-        return total, start.reach * (1 - stopping)
-
-    def _segment(self, policy, alpha, x, action, key):
-        model = self.ghms.segment(policy, alpha).sampler
-        return _draw(self.ghms.policies[policy].table, model, x, action, key)
+        mixed = (1 - alpha) * self.tables[previous] + alpha * self.tables[policy]
+        return np.float32(start.reach * stopping * mixed), start.reach * (1 - stopping)
 
     def _checked_pairs(self, state, action, num_samples):
         if num_samples < 1:
@@ -245,7 +237,9 @@ class _Chains:
         pairs = np.broadcast_arrays(np.asarray(state, np.int32), np.asarray(action, np.int32))
         limits = (self.mdp.num_states, self.mdp.num_actions)
         for what, values, limit in zip(("states", "actions"), pairs, limits, strict=True):
-            if values.size and not (values.min() >= 0 and values.max() < limit):
+            if not values.size:
+                raise ValueError(f"no {what} are given; at least one is needed")
+            if not (values.min() >= 0 and values.max() < limit):
                 raise IndexError(f"{what} run from 0 to {limit - 1}, got {values.min()} to {values.max()}")
         return pairs
 
@@ -253,47 +247,47 @@ class _Chains:
 class _RandomCompositions(_Chains):
     """A chain of a Geometric number of segments of μ_β, paid at its end alone."""
 
-    def _walk(self, paths, m, start, action, key, results):
+    def _walk(self, paths, m, start, key, results):
         ((policy, alpha),) = self.paths[0]
-        beta = self.ghms.horizon(alpha)
-        stopping = (1 - self.ghms.gamma) / (1 - beta)
-        model = self.ghms.segment(policy, alpha).sampler
-        x = _compose_geometrically(self.ghms.policies[policy].table, model, start.x, action, stopping, key)
-        results[0] = _summary(start.total, x, self.tables[policy], 1.0)
+        stopping = (1 - self.ghms.gamma) / (1 - self.ghms.horizon(alpha))
+        model, table = self.models[policy, alpha], np.float32(self.tables[policy])
+        results[0] = _finish_composed(model, *start[:3], table, stopping, key)
 
 
-@eqx.filter_jit
-def _draw(policy, model, x, action, key):
-    """The end of one segment from x; the first action is given, or chosen by the segment's policy."""
-    action_key, model_key = jax.random.split(key)
-    if action is None:
-        action = policy.sample(x, key=action_key)
-    return model.sample(x, action, key=model_key)
+@jax.jit
+def _advance(model, x, action, total, paid, key):
+    """The end of a segment from x, and the sum of rewards with x paid."""
+    return _draw(model, x, action, key), total + paid[x]
 
 
-@eqx.filter_jit
-def _compose_geometrically(policy, model, x, action, stopping, key):
-    count_key, chain_key = jax.random.split(key)
+@jax.jit
+def _finish(model, x, action, total, paid, final, key):
+    """Mean and standard error of the chains' rewards, after their last segment."""
+    return _summary(total + paid[x] + final[_draw(model, x, action, key)])
+
+
+def _draw(model, x, action, key):
+    """The first action is given, or chosen by the segment's policy."""
+    return model.sample_onward(x, key=key) if action is None else model.sample(x, action, key=key)
+
+
+@jax.jit
+def _finish_composed(model, x, action, total, table, stopping, key):
+    count_key, first_key, chain_key = jax.random.split(key, 3)
     count = jax.random.geometric(count_key, stopping, x.shape)
 
     def segment(carry):
-        i, x, action = carry
-        model_key, action_key = jax.random.split(jax.random.fold_in(chain_key, i))
-        x = jnp.where(i < count, model.sample(x, action, key=model_key), x)
-        return i + 1, x, policy.sample(x, key=action_key)
+        i, x = carry
+        onward = model.sample_onward(x, key=jax.random.fold_in(chain_key, i))
+        return i + 1, jnp.where(i < count, onward, x)
 
-    return jax.lax.while_loop(lambda carry: carry[0] < count.max(), segment, (0, x, action))[1]
-
-
-@jax.jit
-def _add(total, x, table, next_table, weight, next_weight):
-    return total + (weight * table + next_weight * next_table)[x]
+    first = model.sample(x, action, key=first_key)
+    _, x = jax.lax.while_loop(lambda carry: carry[0] < count.max(), segment, (1, first))
+    return _summary(total + table[x])
 
 
-@jax.jit
-def _summary(total, x, table, weight):
-    """Mean over samples of total + weight · r(x), and its standard error (∞ for a single sample)."""
-    worth = total + weight * table[x]
-    n = x.shape[1]
+def _summary(worth):
+    """Mean over samples [pairs, n], and its standard error (∞ for a single sample)."""
+    n = worth.shape[1]
     variance = worth.var(axis=1) * n / max(n - 1, 1)
-    return worth.mean(axis=1), jnp.sqrt(variance / n) if n > 1 else jnp.full(x.shape[0], jnp.inf)
+    return worth.mean(axis=1), jnp.sqrt(variance / n) if n > 1 else jnp.full(worth.shape[0], jnp.inf)

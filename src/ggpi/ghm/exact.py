@@ -73,7 +73,7 @@ class ExactGHM:
         Paper: Prop 2.3
         """
         if self.mdp.kernel.shape[0] * self.mdp.num_states <= TABLE_LIMIT:
-            return tabular_sampler(self.dense())
+            return tabular_sampler(self.dense(), self.policy)
         return Simulator.of(self)
 
 
@@ -84,19 +84,27 @@ class TabularSampler(eqx.Module):
     """
 
     rows: AliasTable
+    """μ(·|x, a) for all pairs, and below them Σ_a π(a|x) μ(·|x, a) for all states."""
+    num_states: int = eqx.field(static=True)
     num_actions: int = eqx.field(static=True)
 
     def sample(self, state: Any, action: Any, *, key: Key) -> Any:
         return self.rows.sample(jnp.asarray(state) * self.num_actions + action, key=key)
 
+    def sample_onward(self, state: Any, *, key: Key) -> Any:
+        """X′ when the first action is π's own, in a single draw."""
+        return self.rows.sample(jnp.asarray(state) + self.num_states * self.num_actions, key=key)
 
-def tabular_sampler(mu: np.ndarray) -> TabularSampler:
-    """The sampler of an array μ [S, A, S].
+
+def tabular_sampler(mu: np.ndarray, policy: ArrayLike) -> TabularSampler:
+    """The sampler of an array μ [S, A, S] of a policy [S, A].
 
     Paper: Prop 2.3
     """
-    rows = np.maximum(mu.reshape(-1, mu.shape[2]), 0.0)
-    return TabularSampler(alias_table(rows / rows.sum(axis=1, keepdims=True)), mu.shape[1])
+    num_states, num_actions, _ = mu.shape
+    onward = np.einsum("xa,xay->xy", np.asarray(policy, float), mu)
+    rows = np.maximum(np.concatenate([mu.reshape(-1, num_states), onward]), 0.0)
+    return TabularSampler(alias_table(rows / rows.sum(axis=1, keepdims=True)), num_states, num_actions)
 
 
 class Simulator(eqx.Module):
@@ -145,6 +153,12 @@ class Simulator(eqx.Module):
             return t + 1, x, self.policy.sample(x, key=action_key)
 
         return jax.lax.while_loop(lambda carry: carry[0] < steps.max(), step, (0, state, action))[1]
+
+    def sample_onward(self, state: Any, *, key: Key) -> Any:
+        """X_T when the first action is π's own."""
+        action_key, walk_key = jax.random.split(key)
+        state = jnp.asarray(state, jnp.int32)
+        return self.sample(state, self.policy.sample(state, key=action_key), key=walk_key)
 
     def _step(self, x, a, key):
         """The first successor whose cumulative probability exceeds a uniform number."""
