@@ -278,8 +278,8 @@ def _checked_sparse(P: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
             f"P: {max(int(bad.sum()), 1)} rows are no probability distributions; the first is "
             f"{_pair(first, num_rows // num_states)}, with sum {sums[first]:.9g}"
         )
-    P.data /= np.repeat(sums, np.diff(P.indptr))
-    return P
+    data = P.data / np.repeat(sums, np.diff(P.indptr))
+    return scipy.sparse.csr_array((data, P.indices, P.indptr), shape=P.shape)
 
 
 def _pair(row: int, num_actions: int) -> str:

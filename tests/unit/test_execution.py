@@ -1,0 +1,84 @@
+"""Executing a switching policy: who acts when, and where episodes end."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from ggpi import GSP, TabularMDP, TabularPolicy, rollout
+from ggpi.envs import chain, four_rooms
+
+
+def policies(mdp):
+    return [TabularPolicy.constant(mdp, a) for a in range(mdp.num_actions)]
+
+
+def test_the_policy_that_acts_is_the_one_recorded():
+    mdp = four_rooms()
+    run = rollout(
+        GSP((0, 2, 1), (0.5, 0.25)), policies(mdp), mdp, num_steps=40, num_episodes=2000, start=0, seed=0
+    )
+    np.testing.assert_array_equal(run.action, run.behaviour)
+    first = run.step == 0
+    assert (run.behaviour[first] == 0).all(), "the head acts first"
+    second = run.step == 1
+    assert abs((run.behaviour[second] == 2).mean() - 0.5) < 0.05, (
+        "the switch may come before the second action"
+    )
+    lengths = np.bincount(run.episode, run.behaviour == 2)
+    assert abs(lengths.mean() - 4) < 0.4, "the second segment lasts Geometric(1/4) steps"
+    assert len(run) == 80_000 and run.truncated.sum() == 2000
+
+
+def test_alpha_one_switches_after_every_step():
+    mdp = four_rooms()
+    run = rollout(GSP((0, 1, 2), (1.0, 1.0)), policies(mdp), mdp, num_steps=5, start=50)
+    assert run.behaviour.tolist() == [0, 1, 2, 2, 2]
+
+
+def test_the_first_action_can_be_given():
+    mdp = four_rooms()
+    run = rollout(GSP((0,)), policies(mdp), mdp, num_steps=3, start=0, first_action=2)
+    assert run.action.tolist() == [2, 0, 0]
+
+
+def test_a_terminal_state_ends_the_episode():
+    mdp, _ = chain(3, 10.0)
+    run = rollout(GSP((0,)), policies(mdp), mdp, num_steps=20, start=0)
+    assert run.state.tolist() == [0, 1, 2, 3]
+    assert run.terminated.tolist() == [False, False, False, True]
+    assert not run.truncated.any()
+
+
+def test_each_episode_can_have_its_own_start():
+    mdp = four_rooms()
+    run = rollout(GSP((0,)), policies(mdp), mdp, num_steps=2, num_episodes=3, start=[5, 6, 7])
+    assert [episode.state[0] for episode in run.episodes()] == [5, 6, 7]
+
+
+def test_gymnasium_environments():
+    env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    mdp, _ = TabularMDP.from_gymnasium(env)
+    run = rollout(GSP((1, 2), (0.5,)), policies(mdp), env, num_steps=30, num_episodes=5, seed=1)
+    assert set(run.behaviour) <= {1, 2}
+    np.testing.assert_array_equal(run.action, run.behaviour)
+    for episode in run.episodes():
+        assert episode.state[0] == 0
+        assert episode.terminated[-1] ^ episode.truncated[-1]
+        np.testing.assert_array_equal(episode.state[1:], episode.next_state[:-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"gsp": GSP((4,))}, "names policy 4, but there are 4"),
+        ({"num_steps": 0}, "at least one step"),
+        ({"start": None}, "needs start="),
+    ],
+)
+def test_bad_input(arguments, message):
+    mdp = four_rooms()
+    given = {"gsp": GSP((0,)), "num_steps": 5, "start": 0} | arguments
+    with pytest.raises((ValueError, IndexError), match=message):
+        rollout(given.pop("gsp"), policies(mdp), mdp, **given)
+    with pytest.raises(ValueError, match="chooses its own start"):
+        rollout(GSP((0,)), policies(mdp), gymnasium.make("FrozenLake-v1"), num_steps=1, start=0)
