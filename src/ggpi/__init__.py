@@ -54,7 +54,7 @@ _NAMES = {
     "polynomial_steps": "ghm",
 }
 
-__all__ = [*_MODULES, *_NAMES]
+__all__ = [*_MODULES, *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:

@@ -264,7 +264,7 @@ def _checked_kernel(P: Any) -> Any:
     return rows.reshape(P.shape)
 
 
-def _checked_sparse(P: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+def _checked_sparse(P: Any) -> scipy.sparse.csr_array:
     num_rows, num_states = P.shape
     if num_states == 0 or num_rows == 0 or num_rows % num_states:
         raise ValueError(

@@ -139,7 +139,9 @@ def compositions(
         raise ValueError(f"compositions need at least one policy and depth 1, got {num_policies} and {depth}")
     if last is not None and not 0 <= last < num_policies:
         raise IndexError(f"the last policy is one of 0 to {num_policies - 1}, got {last}")
-    alphas = (float(alpha),) * (depth - 1) if np.ndim(alpha) == 0 else tuple(map(float, alpha))
+    alphas = tuple(np.asarray(alpha, float).ravel().tolist())
+    if np.ndim(alpha) == 0:
+        alphas *= depth - 1
     if len(alphas) != depth - 1:
         raise ValueError(f"depth {depth} has {depth - 1} switches, got {len(alphas)} α's")
     endings = range(num_policies) if last is None else (last,)

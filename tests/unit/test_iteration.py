@@ -11,6 +11,8 @@ from ggpi.envs import four_rooms
 from ggpi.evaluation import ghm_draws
 from worlds import bellman_q, worlds
 
+KEY = jax.random.key(0)
+
 
 @given(worlds(), st.integers(1, 3), st.booleans())
 def test_exact_iteration_ends_at_an_optimum(world, depth, newest_last):
