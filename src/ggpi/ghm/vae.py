@@ -1,0 +1,156 @@
+"""Conditional β-VAE: a Gaussian latent z tells how far ahead, a Gaussian decoder where that is.
+
+    x′ | x, a       ≈ x + decoder(c, z),  z ∼ prior(c),  c = (x, a)
+    −log μ(x′|x, a) ≤ E_{z∼q(·|c,x′)}[−log p(x′|c, z)] + KL(q(·|c, x′) ‖ p(·|c))
+
+The loss weighs the KL term by `kl_weight` (the β of a β-VAE; 20 in the paper, 1 is the bound itself).
+Encoder, prior and decoder are MLPs of three hidden layers that all see c: their first layers are one matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ggpi.ghm.frame import Frame, Predict
+from ggpi.ghm.model import MLP, AbstractModel, linear, mlp
+from ggpi.typing import Key
+
+LOG_SCALES = (-5.0, 2.0)
+"""Range of the Gaussians' log standard deviations, in the frame's units."""
+
+
+@dataclass(frozen=True)
+class VAEConfig:
+    """The shape of a VAE and the weight of its KL term.
+
+    Paper: Fig 5
+    """
+
+    width: int = 128
+    """Units of each hidden layer."""
+    depth: int = 3
+    """Hidden layers of encoder, prior and decoder."""
+    latent: int = 1
+    """Latent dimensions; the paper found one to be enough for a deterministic world."""
+    kl_weight: float = 1.0
+    """Weight of the KL term; the paper's is 20."""
+    predict: Predict = "change"
+    """The change of state, or the state itself."""
+
+    def build(self, frame: Frame, *, key: Key) -> VAE:
+        """A model with fresh weights."""
+        keys = jax.random.split(key, 6)
+        hidden = (self.width,) * self.depth
+        return VAE(
+            frame,
+            linear(frame.input_size, 3 * self.width, key=keys[0]),
+            jnp.zeros(3 * self.width),
+            linear(frame.state_size, self.width, key=keys[1]),
+            linear(self.latent, self.width, key=keys[2]),
+            mlp((*hidden, 2 * self.latent), key=keys[3]),
+            mlp((*hidden, 2 * self.latent), key=keys[4]),
+            mlp((*hidden, 2 * frame.state_size), key=keys[5]),
+            self.latent,
+            self.kl_weight,
+        )
+
+
+class VAE(AbstractModel):
+    """μ(x′|x, a) = ∫ p(x′|c, z) p(z|c) dz with Gaussians p.
+
+    Paper: Fig 5, Eq 8
+    """
+
+    frame: Frame
+    context: Float[Array, "..."]
+    context_bias: Float[Array, "..."]
+    seen_target: Float[Array, "..."]
+    seen_latent: Float[Array, "..."]
+    encoder: MLP
+    prior: MLP
+    decoder: MLP
+    latent: int = eqx.field(static=True)
+    kl_weight: float = eqx.field(static=True)
+    decoder_noise: float = eqx.field(static=True, default=1.0)
+    """Samples are mean + this · scale · noise: 1 gives true samples of the model, 0 decoder means."""
+
+    @property
+    def noise_size(self) -> int:
+        return self.latent + self.frame.state_size
+
+    @property
+    def loss_noise_size(self) -> int:
+        return self.latent
+
+    def push(self, state, action, noise):
+        _, for_prior, for_decoder = self._contexts(state, action)
+        mean, scale = _gaussian(self.prior(jax.nn.silu(for_prior)))
+        y_mean, y_scale = self._decode(for_decoder, mean + scale * noise[: self.latent])
+        return self.frame.restore(state, y_mean + self.decoder_noise * y_scale * noise[self.latent :])
+
+    def loss(self, state, action, target, noise):
+        fit, divergence = self._bound(state, action, target, noise)
+        return fit + self.kl_weight * divergence
+
+    def elbo(self, state, action, target, noise):
+        """A sample of the lower bound of log μ(target|x, a), in raw units.
+
+        Paper: Fig 5
+        """
+        fit, divergence = self._bound(state, action, target, noise)
+        return -(fit + divergence) - self.frame.log_volume
+
+    def log_prob_bound(self, target, state, action, *, num_samples: int = 64, key: Key):
+        """log of the mean of p(x′, z|c)/q(z|c, x′) over draws of z: below log μ, and nearer with more draws.
+
+        Beyond the paper: Burda et al. (2016), for a fair comparison with flows
+        """
+        contexts, y = self._contexts(state, action), self.frame.change(state, target)
+        posterior, prior = self._posterior(contexts, y), _gaussian(self.prior(jax.nn.silu(contexts[1])))
+
+        def log_ratio(noise):
+            z = posterior[0] + posterior[1] * noise
+            fit = _log_normal(y, *self._decode(contexts[2], z))
+            return fit + _log_normal(z, *prior) - _log_normal(z, *posterior)
+
+        ratios = jax.vmap(log_ratio)(jax.random.normal(key, (num_samples, self.latent)))
+        return jax.nn.logsumexp(ratios) - jnp.log(num_samples) - self.frame.log_volume
+
+    def _bound(self, state, action, target, noise) -> tuple[Any, Any]:
+        """−log p(x′|c, z) at a posterior z, and KL(q ‖ p)."""
+        contexts, y = self._contexts(state, action), self.frame.change(state, target)
+        mean, scale = self._posterior(contexts, y)
+        prior_mean, prior_scale = _gaussian(self.prior(jax.nn.silu(contexts[1])))
+        fit = -_log_normal(y, *self._decode(contexts[2], mean + scale * noise))
+        ratio = scale / prior_scale
+        distance = (mean - prior_mean) / prior_scale
+        return fit, 0.5 * (ratio**2 + distance**2 - 1 - 2 * jnp.log(ratio)).sum()
+
+    def _contexts(self, state, action):
+        """What (x, a) adds to the first layers of encoder, prior and decoder: one product for the three."""
+        return jnp.split(self.frame.inputs(state, action) @ self.context + self.context_bias, 3)
+
+    def _posterior(self, contexts, y):
+        return _gaussian(self.encoder(jax.nn.silu(contexts[0] + y @ self.seen_target)))
+
+    def _decode(self, context, z):
+        return _gaussian(self.decoder(jax.nn.silu(context + z @ self.seen_latent)))
+
+
+def _gaussian(outputs):
+    """Mean and standard deviation; the latter within its range, smoothly."""
+    mean, raw = jnp.split(outputs, 2)
+    low, high = LOG_SCALES
+    unit = math.log(-low / high)  # raw = 0 is a standard deviation of 1
+    return mean, jnp.exp(low + (high - low) * jax.nn.sigmoid(raw + unit))
+
+
+def _log_normal(x, mean, scale):
+    return (-0.5 * ((x - mean) / scale) ** 2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)).sum()
