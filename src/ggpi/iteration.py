@@ -79,7 +79,8 @@ def policy_iteration(
     if max_iterations < 1:
         raise ValueError(f"max_iterations is at least 1, got {max_iterations}")
     pi = TabularPolicy.uniform(mdp) if start is None else TabularPolicy(mdp.checked_policy(start))
-    ghms = exact_ghms(mdp, [TabularPolicy(pi.pi, "π0")], gamma, alpha)
+    policies = [TabularPolicy(pi.pi, "π0")]
+    ghms = exact_ghms(mdp, policies, gamma, alpha)
     samples = draws = 0
     for iteration in range(1, max_iterations + 1):
         newest = len(ghms.policies) - 1
@@ -89,12 +90,14 @@ def policy_iteration(
             draws += ghm_draws(gsps) * num_samples * mdp.kernel.shape[0]
         q = _evaluate(gsps, ghms, reward, num_samples, key, iteration)
         improved = improve(q, tolerance=tolerance, name=f"π{iteration}")
-        if np.array_equal(improved.pi, ghms.policies[-1].pi):
-            return PolicyIteration(tuple(ghms.policies), "stable", samples, draws)
-        ghms = _with_policy(ghms, mdp, improved)
+        if np.array_equal(improved.pi, policies[-1].pi):
+            return PolicyIteration(tuple(policies), "stable", samples, draws)
+        policies.append(improved)
         if optimal is not None and ((improved.pi > 0) <= optimal).all():
-            return PolicyIteration(tuple(ghms.policies), "optimal", samples, draws)
-    return PolicyIteration(tuple(ghms.policies), "limit", samples, draws)
+            return PolicyIteration(tuple(policies), "optimal", samples, draws)
+        plain = newest_last and depth == 1
+        ghms = _with_policy(ghms, mdp, improved, forget=plain)
+    return PolicyIteration(tuple(policies), "limit", samples, draws)
 
 
 def _evaluate(
@@ -107,8 +110,10 @@ def _evaluate(
     )
 
 
-def _with_policy(ghms: GHMs, mdp: TabularMDP, policy: TabularPolicy) -> GHMs:
-    """The models with those of one more policy; factorisations of the others are kept."""
+def _with_policy(ghms: GHMs, mdp: TabularMDP, policy: TabularPolicy, forget: bool) -> GHMs:
+    """The models with those of one more policy; factorisations of the others are kept, or all forgotten."""
     new = exact_ghms(mdp, [policy], ghms.gamma, ghms.alphas)
+    if forget:
+        return new
     models = {horizon: [*ghms.models[horizon], *new.models[horizon]] for horizon in ghms.models}
     return GHMs((*ghms.policies, policy), ghms.gamma, ghms.alphas, models)

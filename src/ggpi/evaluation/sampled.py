@@ -162,17 +162,17 @@ class _Chains:
         self.paths, self.ghms = paths, ghms
         self.mdp = ghms.segment(0, None).mdp
         self.reward = self.mdp.checked_reward(reward)
-        self.tables = self._reward_tables()
         segments = {segment for path in paths for segment in path}
         self.models = {segment: ghms.segment(*segment).sampler for segment in segments}
+        self.tables = self._reward_tables({policy for policy, _ in segments})
 
-    def _reward_tables(self) -> list[np.ndarray]:
+    def _reward_tables(self, policies: set[int]) -> dict[int, np.ndarray]:
         """r^π(x) of each policy; for a reward on arrival ρ̃(x), the same for all."""
         if self.reward.form == "arrival":
             once = np.where(self.mdp.terminal, 1 - self.ghms.gamma, 1.0)
-            return [self.reward.values * once] * len(self.ghms.policies)
+            return dict.fromkeys(policies, self.reward.values * once)
         r = self.mdp.r(self.reward)
-        return [(np.asarray(policy) * r).sum(axis=1) for policy in self.ghms.policies]
+        return {i: (np.asarray(self.ghms.policies[i]) * r).sum(axis=1) for i in policies}
 
     def estimate(self, state: ArrayLike, action: ArrayLike, num_samples: int, key: Key) -> Estimate:
         """Means and standard errors [paths, *pairs] of Q."""
