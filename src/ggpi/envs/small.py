@@ -123,6 +123,28 @@ def chain_reward_bound(length: int, gamma: float, alpha: float) -> float:
     return float(((1 - on_the_way) / reach - (1 - alpha)) / alpha) if reach > 0 else np.inf
 
 
+def deeper_is_worse() -> tuple[TabularMDP, Reward, list[np.ndarray]]:
+    """Two states, three actions, two policies for which depth 2 ends below depth 1 at γ = 0.8, α = 0.5.
+
+            action 0            action 1            action 2
+        x₀  stays for 0  (π₀)   to x₁ for 3  (π₁)   stays for 2
+        x₁  stays for 3         stays for −1 (π₁)   to x₀ for −1 (π₀)
+
+    Neither policy knows that x₁ pays 3 for ever: to them it is worth −1 and −5. Depth 1 goes there all the
+    same, for the 3 on the way: 3 − 0.8 beats 2 + 0.8 · 0. Once there it finds action 0 and gets 3 for ever,
+    15 in all. Depth 2 adds π₁ → π₀, "take the 3 and come back", which makes x₀ worth 5/3 to a policy that is
+    there, but x₁ no more than before. So 2 + 0.8 · 5/6 for staying beats 2.2: it stays for ever and gets 10.
+
+    Each policy keeps its promise, Q^{π′} ≥ max_ν Q^ν; a larger promise need not give a better policy.
+    Returns (mdp, reward, [π₀, π₁]).
+
+    Beyond the paper: no order between depths is promised
+    """
+    P = np.eye(2)[np.array([[0, 1, 0], [1, 1, 0]])]
+    policies = [np.eye(3)[[0, 2]], np.eye(3)[[1, 1]]]
+    return TabularMDP(P, labels=["x0", "x1"]), state_action([[0, 3, 2], [3, -1, -1]]), policies
+
+
 def with_memory(mdp: TabularMDP, num_memories: int, update: Callable[[int, int, int], int]) -> TabularMDP:
     """The MDP on pairs (state, memory), memory′ = update(memory, state, action); pair x·M + m.
 
