@@ -1,5 +1,6 @@
 """Policies: what acts."""
 
+from ggpi.policies.bank import PolicyBank
 from ggpi.policies.tabular import TabularPolicy
 
-__all__ = ["TabularPolicy"]
+__all__ = ["PolicyBank", "TabularPolicy"]
