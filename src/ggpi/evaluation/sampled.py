@@ -198,10 +198,9 @@ class _Chains:
 
     def _sample(self, state, action, num_samples, key) -> np.ndarray:
         """Mean and standard error over samples for every path, at pairs [n]: [2, paths, n]."""
-        x = jnp.broadcast_to(jnp.asarray(state)[:, None], (len(state), num_samples))
-        a = jnp.broadcast_to(jnp.asarray(action)[:, None], x.shape)
+        start = _Start(state[:, None], action[:, None], np.zeros((len(state), num_samples), np.float32))
         results: dict[int, tuple] = {}
-        self._walk(range(len(self.paths)), 0, _Start(x, a, jnp.zeros(x.shape, jnp.float32)), key, results)
+        self._walk(range(len(self.paths)), 0, start, key, results)
         return np.stack([results[i] for i in range(len(self.paths))], axis=1)
 
     def _walk(self, paths: Iterable[int], m: int, start: _Start, key: Key, results: dict) -> None:
@@ -213,13 +212,12 @@ class _Chains:
         for i in paths:
             groups[self.paths[i][m]].append(i)
         for number, ((policy, alpha), group) in enumerate(groups.items()):
-            here, onward = jax.random.split(jax.random.fold_in(key, number))
             model, (paid, reach) = self.models[policy, alpha], self._earned(start, policy)
             if alpha is None:
                 final = np.float32(reach * self.tables[policy])
-                results |= dict.fromkeys(group, _finish(model, *start[:3], paid, final, here))
+                results |= dict.fromkeys(group, _finish(model, *start[:3], paid, final, key, number))
             else:
-                x, total = _advance(model, *start[:3], paid, here)
+                x, total, onward = _advance(model, *start[:3], paid, key, number)
                 self._walk(group, m + 1, _Start(x, None, total, (policy, alpha), reach), onward, results)
 
     def _earned(self, start: _Start, policy: int) -> tuple[np.ndarray, float]:
@@ -255,33 +253,36 @@ class _RandomCompositions(_Chains):
 
 
 @jax.jit
-def _advance(model, x, action, total, paid, key):
-    """The end of a segment from x, and the sum of rewards with x paid."""
-    return _draw(model, x, action, key), total + paid[x]
+def _advance(model, x, action, total, paid, key, number):
+    """The end of a segment from x, the sum of rewards with x paid, and a key to go on with."""
+    here, onward = jax.random.split(jax.random.fold_in(key, number))
+    return _draw(model, x, action, total.shape, here), total + paid[x], onward
 
 
 @jax.jit
-def _finish(model, x, action, total, paid, final, key):
+def _finish(model, x, action, total, paid, final, key, number):
     """Mean and standard error of the chains' rewards, after their last segment."""
-    return _summary(total + paid[x] + final[_draw(model, x, action, key)])
+    here = jax.random.fold_in(key, number)
+    return _summary(total + paid[x] + final[_draw(model, x, action, total.shape, here)])
 
 
-def _draw(model, x, action, key):
+def _draw(model, x, action, shape, key):
     """The first action is given, or chosen by the segment's policy."""
+    x = jnp.broadcast_to(x, shape)
     return model.sample_onward(x, key=key) if action is None else model.sample(x, action, key=key)
 
 
 @jax.jit
 def _finish_composed(model, x, action, total, table, stopping, key):
     count_key, first_key, chain_key = jax.random.split(key, 3)
-    count = jax.random.geometric(count_key, stopping, x.shape)
+    count = jax.random.geometric(count_key, stopping, total.shape)
 
     def segment(carry):
         i, x = carry
         onward = model.sample_onward(x, key=jax.random.fold_in(chain_key, i))
         return i + 1, jnp.where(i < count, onward, x)
 
-    first = model.sample(x, action, key=first_key)
+    first = _draw(model, x, action, total.shape, first_key)
     _, x = jax.lax.while_loop(lambda carry: carry[0] < count.max(), segment, (1, first))
     return _summary(total + table[x])
 
