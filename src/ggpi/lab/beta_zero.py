@@ -178,10 +178,11 @@ def mean_end(ghms: GHMs, segments: Segments, f: np.ndarray) -> np.ndarray:
 
     Paper: Prop 2.4, Def 6.1
     """
-    for policy, alpha in reversed(segments):
-        g = ghms.segment(policy, alpha).expect(f)
-        f = np.einsum("xa,xan->xn", np.asarray(ghms.policies[policy]), g)
-    return g
+    (policy, alpha), *rest = segments
+    if rest:
+        ahead = mean_end(ghms, rest, f)
+        f = np.einsum("xa,xan->xn", np.asarray(ghms.policies[rest[0][0]]), ahead)
+    return ghms.segment(policy, alpha).expect(f)
 
 
 def table(metrics: dict[str, Any]) -> Table:
@@ -234,7 +235,7 @@ def draw_chain(ax: Axes, chain: dict[str, Any], shift: float, colour: str) -> No
 
 def legend_handles() -> list[Line2D]:
     """What the marks mean."""
-    bare = {"linestyle": "", "color": "black"}
+    bare: dict[str, Any] = {"linestyle": "", "color": "black"}
     return [
         Line2D([], [], marker="o", label="x₀ and X⁽ᵐ⁾: observed", **bare),
         Line2D([], [], marker="D", label="X′: the chain's end", **bare),

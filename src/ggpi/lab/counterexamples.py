@@ -326,13 +326,12 @@ def _node(ax: Axes, place: tuple[float, float], text: str, colour: str = style.F
 
 
 def _arrow(ax: Axes, start: Sequence[float], end: Sequence[float], label: str, radius: float = 0.75):
-    start, end = np.asarray(start, float), np.asarray(end, float)
-    step = (end - start) / np.linalg.norm(end - start) * radius
-    ax.annotate(
-        "", end - step, start + step, arrowprops={"arrowstyle": "->", "color": style.INK, "linewidth": 1}
-    )
-    middle = (start + end) / 2
-    ax.text(middle[0], middle[1] + 0.2, label, ha="center", va="bottom", fontsize=9)
+    tail, tip = np.asarray(start, float), np.asarray(end, float)
+    step = (tip - tail) / np.linalg.norm(tip - tail) * radius
+    arrow = {"arrowstyle": "->", "color": style.INK, "linewidth": 1}
+    ax.annotate("", tuple(tip - step), tuple(tail + step), arrowprops=arrow)
+    x, y = (tail + tip) / 2
+    ax.text(x, y + 0.2, label, ha="center", va="bottom", fontsize=9)
 
 
 def _loop(ax: Axes, place: tuple[float, float], label: str, down: bool = False):
