@@ -21,7 +21,6 @@ among switching policies with a common prefix. A run that is not exactly optimal
 that stops because π′ = π before, is censored: it counts with what it spent, and the mean is a lower bound.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -41,8 +40,12 @@ from ggpi.lab.statistics import mean_interval
 from ggpi.optimal import optimal_actions, q_star
 
 STARTS = {"uniform": "first policy uniform", "deterministic": "first policy random and deterministic"}
-VARIANTS = {"newest-last": "newest last", "full": "full Π_m"}
-COUNTS = {"iterations": "iterations", "ghm_samples": "GHM samples", "ghm_draws": "drawn, prefixes shared"}
+VARIANTS = {"newest-last": "newest last", "full": "full Πₘ"}
+COUNTS = {
+    "iterations": "Iterations",
+    "ghm_samples": "GHM samples",
+    "ghm_draws": "GHM samples, prefixes shared",
+}
 
 
 @dataclass(frozen=True)
@@ -157,39 +160,48 @@ def summarise(kind: tuple[str, str, int], runs: list[dict[str, Any]]) -> dict[st
     }
 
 
-def table(metrics: dict[str, Any]) -> Table:
-    """Means over seeds, with 95% intervals; the fewest samples of each block are bold."""
+def table(metrics: dict[str, Any]) -> list[Table]:
+    """Means over seeds, with 95% intervals; the fewest samples of each set are bold."""
+    return [_table_of_start(metrics, start) for start in STARTS]
+
+
+def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
     shown = Table(
-        title=f"Until exactly optimal: mean over {metrics['num_seeds']} seeds [95% bootstrap]",
-        caption="≥: some runs were censored, so the mean is a lower bound; bold: fewest samples",
+        title=f"Until exactly optimal, {STARTS[start]}: mean over {metrics['num_seeds']} seeds (95% bootstrap)",
+        caption="bold: fewest samples; ≥: censored runs, so the mean is a lower bound",
     )
-    for column in ("first policy", "set", "depth", "iterations", "GHM samples", "drawn", "censored"):
-        shown.add_column(column, justify="left" if column in ("first policy", "set") else "right")
-    for start, variant, rows in blocks(metrics):
+    for column in ("set", "depth", "iterations", "10⁶ samples", "drawn", "censored"):
+        shown.add_column(column, justify="left" if column == "set" else "right", no_wrap=True)
+    for variant in VARIANTS:
+        rows = select(metrics, start, variant)
         fewest = min(rows, key=lambda row: row["ghm_samples"]["mean"])
         for row in rows:
-            emphasis = "bold" if row is fewest else ""
-            words = [_interval(row[count], bool(row["censored"])) for count in COUNTS]
-            place = (start, VARIANTS[variant]) if row is rows[0] else ("", "")
-            shown.add_row(*place, str(row["depth"]), *words, str(row["censored"]), style=emphasis)
+            least = "≥ " * (row["censored"] > 0)
+            shown.add_row(
+                VARIANTS[variant] if row is rows[0] else "",
+                str(row["depth"]),
+                least + _interval(row["iterations"]),
+                least + _interval(row["ghm_samples"], unit=1e6),
+                least + _short(row["ghm_draws"]["mean"] / 1e6),
+                str(row["censored"]),
+                style="bold" if row is fewest else "",
+            )
         shown.add_section()
     return shown
 
 
-def blocks(metrics: dict[str, Any]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """(start, variant, rows by depth) for each block of the summary."""
-    for start, variant in product(STARTS, VARIANTS):
-        yield (
-            start,
-            variant,
-            [row for row in metrics["summary"] if (row["start"], row["variant"]) == (start, variant)],
-        )
+def select(metrics: dict[str, Any], start: str, variant: str) -> list[dict[str, Any]]:
+    """The summary's rows of one kind of run, by depth."""
+    return [row for row in metrics["summary"] if (row["start"], row["variant"]) == (start, variant)]
 
 
-def _interval(count: dict[str, float], censored: bool) -> str:
-    short = "{:.3g}".format if count["mean"] >= 1e5 else "{:.1f}".format
-    low, mean, high = (short(count[part]).replace("e+0", "e") for part in ("low", "mean", "high"))
-    return f"{'≥ ' * censored}{mean} [{low}, {high}]"
+def _interval(count: dict[str, float], unit: float = 1.0) -> str:
+    low, mean, high = (_short(count[part] / unit) for part in ("low", "mean", "high"))
+    return f"{mean} ({low}–{high})"
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}" if number < 100 else f"{number:.0f}"
 
 
 def plot(metrics: dict[str, Any]) -> Figure:
@@ -207,37 +219,21 @@ def plot(metrics: dict[str, Any]) -> Figure:
 
 
 def draw_counts(ax: Axes, metrics: dict[str, Any], start: str, count: str) -> None:
-    """Means with their intervals against depth; hollow where runs were censored, a ring around the least."""
+    """Means with their intervals against depth; hollow where runs were censored, the fewest samples ringed."""
     colours = {"newest-last": style.BLUE, "full": style.RED}
     for shift, (variant, colour) in zip((-0.06, 0.06), colours.items(), strict=True):
-        rows = [
-            row
-            for kind, other, block in blocks(metrics)
-            if (kind, other) == (start, variant)
-            for row in block
-        ]
+        rows = select(metrics, start, variant)
         depth = np.array([row["depth"] for row in rows]) + shift
         mean, low, high = (np.array([row[count][part] for row in rows]) for part in ("mean", "low", "high"))
-        censored = np.array([row["censored"] > 0 for row in rows])
         ax.errorbar(depth, mean, [mean - low, high - mean], color=colour, capsize=3, linewidth=1.2)
         ax.plot(depth, mean, "o", color=colour, markersize=5, label=VARIANTS[variant])
-        ax.plot(
-            depth[censored],
-            mean[censored],
-            "o",
-            color="white",
-            markeredgecolor=colour,
-            markersize=5,
-            zorder=5,
-        )
-        for x, y in zip(depth[censored], mean[censored], strict=True):
+        for x, y in [(x, y) for x, y, row in zip(depth, mean, rows, strict=True) if row["censored"]]:
+            ax.plot(x, y, "o", color="white", markeredgecolor=colour, markersize=5, zorder=5)
             ax.annotate("≥", (x, y), xytext=(-12, -2), textcoords="offset points", fontsize=9, color=colour)
         if count == "ghm_samples":
             drawn = [row["ghm_draws"]["mean"] for row in rows]
-            ax.plot(
-                depth, drawn, ":", color=colour, linewidth=1, label=f"{VARIANTS[variant]}, prefixes shared"
-            )
-        least = mean.argmin()
-        ax.plot(depth[least], mean[least], "o", color="none", markeredgecolor=style.INK, markersize=11)
+            ax.plot(depth, drawn, ":", color=colour, linewidth=1, label="… prefixes shared")
+            fewest = mean.argmin()
+            ax.plot(depth[fewest], mean[fewest], "o", color="none", markeredgecolor=style.INK, markersize=11)
     ax.set_yscale("log")
     ax.set_xticks(metrics["depths"])
