@@ -167,8 +167,8 @@ def table(metrics: dict[str, Any]) -> list[Table]:
 
 def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
     shown = Table(
-        title=f"Until exactly optimal, {STARTS[start]}: mean over {metrics['num_seeds']} seeds (95% bootstrap)",
-        caption="bold: fewest samples; ≥: censored runs, so the mean is a lower bound",
+        title=f"Until exactly optimal, {STARTS[start]}",
+        caption=f"mean over {metrics['num_seeds']} seeds (95% bootstrap); bold: fewest; ≥: some censored",
     )
     for column in ("set", "depth", "iterations", "10⁶ samples", "drawn", "censored"):
         shown.add_column(column, justify="left" if column == "set" else "right", no_wrap=True)
@@ -219,7 +219,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
 
 
 def draw_counts(ax: Axes, metrics: dict[str, Any], start: str, count: str) -> None:
-    """Means with their intervals against depth; hollow where runs were censored, the fewest samples ringed."""
+    """Means with their intervals against depth; hollow if runs were censored, fewest samples ringed."""
     colours = {"newest-last": style.BLUE, "full": style.RED}
     for shift, (variant, colour) in zip((-0.06, 0.06), colours.items(), strict=True):
         rows = select(metrics, start, variant)
