@@ -45,6 +45,8 @@ _NAMES = {
     "improve_head": "improvement",
     "policy_iteration": "iteration",
     # §6 Learning
+    "collect": "collection",
+    "PolicyBank": "policies",
     "compose": "ghm",
     "bellman": "ghm",
     "TabularGHM": "ghm",

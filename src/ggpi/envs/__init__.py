@@ -1,6 +1,9 @@
 """Worlds: gridworlds and the small MDPs of the paper's examples."""
 
+import gymnasium
+
 from ggpi.envs.gridworlds import ACTIONS, four_rooms, grid, rooms
+from ggpi.envs.point_mass import PointMass
 from ggpi.envs.small import (
     binary_tree,
     chain,
@@ -14,6 +17,7 @@ from ggpi.envs.small import (
 
 __all__ = [
     "ACTIONS",
+    "PointMass",
     "binary_tree",
     "chain",
     "chain_reward_bound",
@@ -26,3 +30,10 @@ __all__ = [
     "three_states",
     "with_memory",
 ]
+
+if "ggpi/PointMass-v0" not in gymnasium.registry:
+    gymnasium.register(
+        "ggpi/PointMass-v0",
+        "ggpi.envs.point_mass:point_mass",
+        vector_entry_point="ggpi.envs.point_mass:point_masses",
+    )

@@ -49,7 +49,7 @@ class PolicyBank(eqx.Module):
         return len(self.names)
 
     def sample(self, index: Any, states: Any, *, key: Key) -> Any:
-        """Policy `index[i]` acts on `states[i]`, for any leading axes i; an index out of range is held to it."""
+        """Policy `index[i]` acts on `states[i]`, for any leading axes i."""
         index, states = jnp.asarray(index), jnp.asarray(states)
         batch = index.shape
         flat = states.reshape(-1, *states.shape[len(batch) :])

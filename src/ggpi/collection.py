@@ -1,0 +1,186 @@
+"""Environments × policies → transitions, with the acting policy recorded.
+
+Many copies of an environment run side by side, and all of them act in one compiled call. What Gymnasium does
+at the end of an episode depends on the vector environment; whatever it is, the next state recorded there is
+the last observation of the old episode, never the first of the new one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import gymnasium
+import jax
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+
+import ggpi.envs  # noqa: F401 - registers environment ids
+from ggpi.data import Transitions
+from ggpi.policies import PolicyBank
+
+Column = dict[str, np.ndarray]
+
+
+def collect(
+    env: Any,
+    policies: Sequence[Any],
+    num_steps: int,
+    *,
+    switch_every: int | None = None,
+    num_envs: int = 16,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Transitions:
+    """`num_steps` transitions of policies that take turns in an environment.
+
+    `env` is an id, of which `num_envs` copies are made, one environment, or a vector environment.
+    A policy is drawn uniformly when an episode starts, and with `switch_every` = k again after
+    Uniform{1 … k} steps. `progress` is called with the number of transitions so far.
+
+    An environment that says `world_ended: False` in the info of a terminated step (the task was done, the
+    world goes on) is recorded as truncated.
+
+    Beyond the paper: its Uniform(40) turns of pretraining, for any environment
+    """
+    if num_steps < 1 or (switch_every is not None and switch_every < 1):
+        raise ValueError(f"collect needs at least one step, got {num_steps=} and {switch_every=}")
+    bank = PolicyBank(policies)
+    vector = _vector_env(env, num_envs)
+    try:
+        _check_spaces(vector)
+        columns = _record(vector, bank, num_steps, switch_every, seed, progress)
+    finally:
+        if isinstance(env, str):
+            vector.close()
+    return _in_episodes(columns, num_steps)
+
+
+def _vector_env(env: Any, num_envs: int) -> VectorEnv:
+    if isinstance(env, str):
+        return gymnasium.make_vec(env, num_envs)
+    if isinstance(env, VectorEnv):
+        return env
+    if isinstance(env, gymnasium.Env):
+        return SyncVectorEnv([lambda: env], autoreset_mode=AutoresetMode.SAME_STEP)
+    raise TypeError(f"collect takes an id, an Env or a VectorEnv of Gymnasium, got {type(env).__name__}")
+
+
+def _check_spaces(vector: VectorEnv) -> None:
+    for what, space in (
+        ("observations", vector.single_observation_space),
+        ("actions", vector.single_action_space),
+    ):
+        if not (isinstance(space, Discrete) or (isinstance(space, Box) and len(space.shape) == 1)):
+            raise TypeError(
+                f"{what} are vectors or discrete, got {space}; gymnasium.wrappers can flatten them"
+            )
+
+
+def _record(vector, bank, num_steps, switch_every, seed, progress) -> list[Column]:
+    """One column of rows per step of the vector environment, until there are enough rows."""
+    rng, key = np.random.default_rng(seed), jax.random.key(seed)
+    mode = AutoresetMode(vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+    turns = _Turns(len(bank), switch_every, vector.num_envs, rng)
+    states = _read(vector.reset(seed=seed)[0])
+    idle = np.zeros(vector.num_envs, bool)  # this step of the row merely resets it
+    columns, recorded, clipped = [], 0, 0
+    while recorded < num_steps:
+        key, now = jax.random.split(key)
+        actions = np.asarray(_act(bank, turns.index, states, now))
+        actions, outside = _executed(actions, vector.single_action_space)
+        observed, _, terminated, truncated, info = vector.step(actions)
+        following = _read(observed)
+        ended = (np.asarray(terminated) | np.asarray(truncated)) & ~idle
+        column = {"state": states, "action": actions, "behaviour": turns.index.copy(), "live": ~idle}
+        column |= _outcome(following, np.asarray(terminated), ended, info, mode)
+        columns.append(column)
+        recorded, clipped = recorded + int((~idle).sum()), clipped + int((outside & ~idle).sum())
+        if mode == AutoresetMode.DISABLED and ended.any():
+            following = _read(vector.reset(options={"reset_mask": ended})[0])
+        turns.advance(ended | idle)
+        idle = ended if mode == AutoresetMode.NEXT_STEP else np.zeros_like(idle)
+        states = following
+        if progress is not None:
+            progress(min(recorded, num_steps))
+    if clipped:
+        warnings.warn(
+            f"{clipped} of {recorded} actions were outside of the action space and clipped", stacklevel=3
+        )
+    return columns
+
+
+class _Turns:
+    """Whose turn it is in each copy of the environment."""
+
+    def __init__(self, num_policies: int, longest: int | None, num_envs: int, rng: np.random.Generator):
+        self.num_policies, self.longest, self.rng = num_policies, longest, rng
+        self.index, self.left = np.zeros((2, num_envs), int)
+        self._draw(np.ones(num_envs, bool))
+
+    def advance(self, new_episode: np.ndarray) -> None:
+        """One step later; policies are drawn where an episode begins or a turn is over."""
+        self.left -= 1
+        self._draw(new_episode if self.longest is None else new_episode | (self.left == 0))
+
+    def _draw(self, rows: np.ndarray) -> None:
+        self.index[rows] = self.rng.integers(self.num_policies, size=rows.sum())
+        if self.longest is not None:
+            self.left[rows] = self.rng.integers(1, self.longest + 1, size=rows.sum())
+
+
+@eqx.filter_jit
+def _act(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
+    return bank.sample(index, states, key=key)
+
+
+def _read(observed: Any) -> np.ndarray:
+    """A copy, in single precision or as integers."""
+    observed = np.asarray(observed)
+    return np.array(observed, np.int32 if observed.dtype.kind in "iu" else np.float32)
+
+
+def _executed(actions: np.ndarray, space: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Actions within the space, and in which rows they were not."""
+    if isinstance(space, Discrete):
+        if actions.dtype.kind != "i" or actions.ndim != 1 or not ((actions >= 0) & (actions < space.n)).all():
+            raise ValueError(f"this environment has actions 0 to {space.n - 1}, a policy gave {actions!r}")
+        return actions, np.zeros(len(actions), bool)
+    if actions.shape[1:] != space.shape:
+        raise ValueError(
+            f"this environment has actions of shape {space.shape}, a policy gave {actions.shape[1:]}"
+        )
+    inside = np.clip(actions, space.low, space.high).astype(space.dtype)
+    return inside, np.any(np.abs(inside - actions) > 1e-6, axis=1, keepdims=True)[:, 0]
+
+
+def _outcome(following, terminated, ended, info, mode) -> Column:
+    """Next states and flags of one step, with the last observations of the episodes that ended."""
+    if mode == AutoresetMode.SAME_STEP and ended.any():
+        following = following.copy()
+        for i in np.flatnonzero(ended):
+            following[i] = info["final_obs"][i]
+        info = info.get("final_info", {})
+    if "world_ended" in info:
+        told = np.asarray(info.get("_world_ended", np.ones(len(ended), bool)))
+        terminated = terminated & ~(told & ~np.asarray(info["world_ended"], bool))
+    return {"next_state": following, "terminated": terminated & ended, "truncated": ended & ~terminated}
+
+
+def _in_episodes(columns: list[Column], num_steps: int) -> Transitions:
+    """The first `num_steps` rows in order of time, arranged episode by episode."""
+    stacked = {name: np.stack([column[name] for column in columns]) for name in columns[0]}
+    live = stacked.pop("live")
+    kept = live & (np.cumsum(live).reshape(live.shape) <= num_steps)
+    rows = {name: values.swapaxes(0, 1)[kept.T] for name, values in stacked.items()}
+    copy_of = np.nonzero(kept.T)[0]
+    ended = rows["terminated"] | rows["truncated"]
+    last = np.append(copy_of[1:] != copy_of[:-1], True)
+    rows["truncated"] |= last & ~ended
+    starts = np.concatenate([[True], (ended | last)[:-1]])
+    episode = np.cumsum(starts) - 1
+    step = np.arange(num_steps) - np.flatnonzero(starts)[episode]
+    return Transitions(**rows, episode=episode, step=step)

@@ -1,0 +1,94 @@
+"""Small policies for small worlds: linear feedback with noise, and actions that ignore the state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ggpi.typing import Key
+
+
+class LinearPolicy(eqx.Module):
+    """a = clip(K x + k + noise · ε) with ε ∼ N(0, I).
+
+    Beyond the paper: policies that need no training
+    """
+
+    gain: Float[Array, "..."]
+    bias: Float[Array, "..."]
+    noise: Float[Array, "..."]
+    name: str = "linear"
+    low: float = eqx.field(static=True, default=-1.0)
+    high: float = eqx.field(static=True, default=1.0)
+
+    def sample(self, state: Any, *, key: Key) -> Any:
+        """The action that is executed, for one state or for leading axes of them."""
+        mean = self._mean(state)
+        return jnp.clip(mean + self.noise * jax.random.normal(key, mean.shape), self.low, self.high)
+
+    def mode(self, state: Any) -> Any:
+        """The mean, clipped."""
+        return jnp.clip(self._mean(state), self.low, self.high)
+
+    def _mean(self, state):
+        return jnp.asarray(state, jnp.float32) @ self.gain.T + self.bias
+
+
+class MixedPolicy(eqx.Module):
+    """Discrete actions with the same probabilities in every state.
+
+    Beyond the paper: random walks on vector observations
+    """
+
+    probabilities: Float[Array, "..."]
+    name: str = "mixed"
+
+    def sample(self, state: Any, *, key: Key) -> Any:
+        """An action for one state vector, or for leading axes of them."""
+        return jax.random.categorical(key, jnp.log(self.probabilities), shape=jnp.shape(state)[:-1])
+
+    def mode(self, state: Any) -> Any:
+        """The most probable action."""
+        return jnp.broadcast_to(jnp.argmax(self.probabilities), jnp.shape(state)[:-1])
+
+
+def linear_policy(
+    gain: Any, bias: Any, noise: Any, name: str = "linear", low: float = -1.0, high: float = 1.0
+) -> LinearPolicy:
+    """K [A, D], k [A] and a standard deviation, one or [A]; bounds may be infinite.
+
+    Beyond the paper: policies that need no training
+    """
+    gain = np.atleast_2d(np.asarray(gain, np.float32))
+    size = len(gain)
+    k, scale = (jnp.asarray(np.broadcast_to(np.asarray(each, np.float32), (size,))) for each in (bias, noise))
+    return LinearPolicy(jnp.asarray(gain), k, scale, name, low, high)
+
+
+def direction_policies(noise: float = 0.3) -> list[LinearPolicy]:
+    """Four policies of the point mass: push towards +x, +y, −x, −y.
+
+    Beyond the paper: the point mass's version of the ant's four policies
+    """
+    directions = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
+    return [linear_policy(np.zeros((2, 4)), push, noise, name) for name, push in directions.items()]
+
+
+def pendulum_policies(noise: float = 0.5) -> list[LinearPolicy]:
+    """Four policies of Gymnasium's Pendulum, which observes (cos θ, sin θ, θ̇): pump, brake, hold, turn.
+
+    Pump pushes along the motion and so swings up; brake pushes against it; hold balances at the top once it
+    is there; turn always pushes one way.
+
+    Beyond the paper: policies that need no training
+    """
+    gains = {"pump": (0, 0, 2), "brake": (0, 0, -1), "hold": (0, -8, -2), "turn": (0, 0, 0)}
+    biases = {"turn": 1.5}
+    return [
+        linear_policy([gain], biases.get(name, 0.0), noise, name, -2.0, 2.0) for name, gain in gains.items()
+    ]
