@@ -48,27 +48,23 @@ def alias_table(rows: np.ndarray) -> AliasTable:
     Beyond the paper: Walker (1977), built for all rows together
     """
     num_rows, size = rows.shape
-    every = np.arange(num_rows)
-    order = np.argsort(rows, axis=1)
-    mass = np.take_along_axis(rows, order, axis=1) * size
-    keep, alias = (
-        np.ones((num_rows, size), np.float32),
-        np.tile(np.arange(size, dtype=np.int32), (num_rows, 1)),
-    )
-    low, high = np.zeros(num_rows, int), np.full(num_rows, size - 1)
-    cell, amount = order[:, 0], mass[:, 0].copy()
-    spare = mass[:, -1].copy()
+    start = np.arange(num_rows) * size
+    order = (np.argsort(rows, axis=1) + start[:, None]).ravel()
+    mass = rows.ravel()[order] * size
+    keep, alias = np.ones(rows.size, np.float32), np.arange(rows.size, dtype=np.int32)
+    low, high = start.copy(), start + size - 1
+    cell, amount = order[low], mass[low]
+    giver, spare = order[high], mass[high]
     for _ in range(size - 1):
-        giver = order[every, high]
-        keep[every, cell], alias[every, cell] = amount, giver
-        spare -= 1 - amount
+        keep[cell], alias[cell] = amount, giver
+        spare = spare + amount - 1
         emptied = spare < 1
         low, high = low + ~emptied, high - emptied
-        cell = np.where(emptied, giver, order[every, low])
-        amount = np.where(emptied, spare, mass[every, low])
-        spare = np.where(emptied, mass[every, high], spare)
-    keep[every, cell] = 1.0
-    return AliasTable(jnp.asarray(np.clip(keep, 0, 1)), jnp.asarray(alias))
+        cell, amount = np.where(emptied, giver, order[low]), np.where(emptied, spare, mass[low])
+        giver, spare = order[high], np.where(emptied, mass[high], spare)
+    keep[cell] = 1.0
+    keep = np.clip(keep, 0, 1).reshape(rows.shape)
+    return AliasTable(jnp.asarray(keep), jnp.asarray(alias.reshape(rows.shape) % size))
 
 
 def uniform(key: Key, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
