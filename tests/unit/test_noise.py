@@ -1,0 +1,26 @@
+"""The noise behind alias tables."""
+
+import jax
+import jax.extend.random
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ggpi.categorical import threefry, uniform
+
+
+def test_threefry_is_that_of_jax():
+    key, words = jax.random.key_data(jax.random.key(7)), jnp.arange(10, dtype=jnp.uint32) * 12345
+    expected = jax.extend.random.threefry_2x32(tuple(key), words)
+    np.testing.assert_array_equal(jnp.concatenate(threefry(key, words[:5], words[5:])), expected)
+
+
+@pytest.mark.parametrize("kind", ["threefry2x32", "rbg"])
+def test_uniform_numbers(kind):
+    u = np.asarray(uniform(jax.random.key(0, impl=kind), (101, 99)))
+    assert u.shape == (101, 99) and u.min() >= 0 and u.max() < 1
+    counts, _ = np.histogram(u, bins=20, range=(0, 1))
+    chi_square = ((counts - u.size / 20) ** 2).sum() / (u.size / 20)
+    assert chi_square < 44  # 0.1% of χ² with 19 degrees of freedom lies beyond
+    assert abs(np.corrcoef(u.ravel()[:-1], u.ravel()[1:])[0, 1]) < 4 / np.sqrt(u.size)
+    assert len(np.unique(u)) > 0.99 * u.size
