@@ -170,7 +170,7 @@ class _Chains:
         """r^π(x) of each policy; for a reward on arrival ρ̃(x), the same for all."""
         if self.reward.form == "arrival":
             once = np.where(self.mdp.terminal, 1 - self.ghms.gamma, 1.0)
-            return dict.fromkeys(policies, self.reward.values * once)
+            return {i: self.reward.values * once for i in policies}
         r = self.mdp.r(self.reward)
         return {i: (np.asarray(self.ghms.policies[i]) * r).sum(axis=1) for i in policies}
 
@@ -214,7 +214,7 @@ class _Chains:
         for number, ((policy, alpha), group) in enumerate(groups.items()):
             model, (paid, reach) = self.models[policy, alpha], self._earned(start, policy)
             if alpha is None:
-                final = np.float32(reach * self.tables[policy])
+                final = (reach * self.tables[policy]).astype(np.float32)
                 results |= dict.fromkeys(group, _finish(model, *start[:3], paid, final, key, number))
             else:
                 x, total, onward = _advance(model, *start[:3], paid, key, number)
@@ -227,7 +227,7 @@ class _Chains:
         previous, alpha = start.last
         stopping = (1 - self.ghms.gamma) / (1 - self.ghms.horizon(alpha))
         mixed = (1 - alpha) * self.tables[previous] + alpha * self.tables[policy]
-        return np.float32(start.reach * stopping * mixed), start.reach * (1 - stopping)
+        return (start.reach * stopping * mixed).astype(np.float32), start.reach * (1 - stopping)
 
     def _checked_pairs(self, state, action, num_samples):
         if num_samples < 1:
@@ -248,7 +248,7 @@ class _RandomCompositions(_Chains):
     def _walk(self, paths, m, start, key, results):
         ((policy, alpha),) = self.paths[0]
         stopping = (1 - self.ghms.gamma) / (1 - self.ghms.horizon(alpha))
-        model, table = self.models[policy, alpha], np.float32(self.tables[policy])
+        model, table = self.models[policy, alpha], self.tables[policy].astype(np.float32)
         results[0] = _finish_composed(model, *start[:3], table, stopping, key)
 
 
