@@ -1,0 +1,56 @@
+"""Batch normalisation as an invertible map: z = (y − mean)/√(variance + ε), with running statistics.
+
+Density and samples both use the running statistics, so a model is one distribution whatever the batch. `observe`
+moves them towards a batch's; gradients do not reach them.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+EPSILON = 1e-5
+"""Added to variances."""
+
+
+class BatchNorm(eqx.Module):
+    """Running mean and variance of what comes in.
+
+    Paper: Fig 18
+    """
+
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
+    momentum: float = eqx.field(static=True)
+    """The weight of the newest batch in the running statistics."""
+
+    def forward(self, y):
+        """z and log |dz/dy|."""
+        mean, log_scale = self._fixed()
+        return (y - mean) * jnp.exp(-log_scale), -log_scale.sum()
+
+    def inverse(self, z):
+        """The y of a z."""
+        mean, log_scale = self._fixed()
+        return mean + jnp.exp(log_scale) * z
+
+    def observe(self, ys) -> BatchNorm:
+        """With statistics moved towards those of a batch [B, D]."""
+        ys, (mean, variance) = jax.lax.stop_gradient((ys, (self.mean, self.variance)))
+        mean = mean + self.momentum * (ys.mean(axis=0) - mean)
+        variance = variance + self.momentum * (ys.var(axis=0) - variance)
+        return BatchNorm(mean, variance, self.momentum)
+
+    def _fixed(self):
+        mean, variance = jax.lax.stop_gradient((self.mean, self.variance))
+        return mean, 0.5 * jnp.log(variance + EPSILON)
+
+
+def batch_norm(size: int, momentum: float) -> BatchNorm:
+    """The identity (nearly), before anything was seen.
+
+    Paper: Fig 18
+    """
+    return BatchNorm(jnp.zeros(size), jnp.ones(size), momentum)

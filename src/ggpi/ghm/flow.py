@@ -1,0 +1,182 @@
+"""Conditional normalising flow: an invertible map turns x′ into noise, so the density of x′ is exact.
+
+    log μ(x′|x, a) = log N(f(y; c); 0, I) + log |∂f/∂y| − log volume,  y = change of state, c = (x, a)
+
+f is a chain of layers, each a batch norm, an invertible linear map (a triangular pair with the order of the numbers
+reversed, after Glow's 1×1 convolution) and a coupling: the first half of the numbers, with c, tells through a
+network which splines bend the second half. The reversal makes the next layer bend the other half. A state of
+one number has an empty first half: its splines know c alone.
+
+Where a `StateSpec` has rotations, `push` makes them orthonormal afterwards; the density is that before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from ggpi.ghm.batch_norm import BatchNorm, batch_norm
+from ggpi.ghm.frame import Frame, Predict
+from ggpi.ghm.model import MLP, AbstractDensityModel, mlp
+from ggpi.ghm.spline import bend, num_raw, unbend
+from ggpi.typing import Key
+
+
+@dataclass(frozen=True)
+class FlowConfig:
+    """The shape of a flow.
+
+    Paper: Fig 18
+    """
+
+    layers: int = 2
+    """Coupling layers."""
+    hidden: int = 256
+    """Units of the one hidden layer behind the splines."""
+    knots: int = 8
+    """Inner knots of each spline."""
+    interval: float = 5.0
+    """Splines bend numbers between minus this and this."""
+    momentum: float = 0.01
+    """The weight of the newest batch in the running statistics of batch norms."""
+    predict: Predict = "change"
+    """The change of state, or the state itself."""
+
+    def build(self, frame: Frame, *, key: Key) -> Flow:
+        """A model with fresh weights."""
+        return Flow(frame, tuple(self._layer(frame, key) for key in jax.random.split(key, self.layers)))
+
+    def _layer(self, frame: Frame, key: Key) -> FlowLayer:
+        size, kept = frame.state_size, frame.state_size // 2
+        sizes = (kept + frame.input_size, self.hidden, num_raw(self.knots) * (size - kept))
+        return FlowLayer(
+            batch_norm(size, self.momentum),
+            InvertibleLinear(jnp.zeros((size, size)), jnp.zeros(size)),
+            SplineCoupling(mlp(sizes, key=key), kept, self.interval),
+        )
+
+
+class Flow(AbstractDensityModel):
+    """μ(x′|x, a) as the image of standard normal noise.
+
+    Paper: Fig 18, Def E.1
+    """
+
+    frame: Frame
+    layers: tuple[FlowLayer, ...]
+
+    @property
+    def noise_size(self) -> int:
+        return self.frame.state_size
+
+    def push(self, state, action, noise):
+        context, y = self.frame.inputs(state, action), noise
+        for layer in reversed(self.layers):
+            y = layer.inverse(y, context)
+        return self.frame.restore(state, y)
+
+    def pull(self, state, action, target):
+        """The noise that `push` makes the target of, and log |d noise/d target|.
+
+        Paper: Fig 18
+        """
+        context, z = self.frame.inputs(state, action), self.frame.change(state, target)
+        log_det = -self.frame.log_volume
+        for layer in self.layers:
+            z, grown = layer.forward(z, context)
+            log_det = log_det + grown
+        return z, log_det
+
+    def log_prob(self, target, state, action):
+        noise, log_det = self.pull(state, action, target)
+        return norm.logpdf(noise).sum() + log_det
+
+    def observe(self, states, actions, targets) -> Flow:
+        """With running statistics moved towards those of a batch, in all layers at once."""
+        contexts = jax.vmap(self.frame.inputs)(states, actions)
+        ys = jax.vmap(self.frame.change)(states, targets)
+        layers = []
+        for layer in self.layers:
+            layers.append(eqx.tree_at(lambda old: old.norm, layer, layer.norm.observe(ys)))
+            ys, _ = jax.vmap(layer.forward)(ys, contexts)
+        return Flow(self.frame, tuple(layers))
+
+
+class FlowLayer(eqx.Module):
+    """Batch norm, linear map, coupling; `forward` goes from data towards noise.
+
+    Paper: Fig 18
+    """
+
+    norm: BatchNorm
+    linear: InvertibleLinear
+    coupling: SplineCoupling
+
+    def forward(self, y, context):
+        y, first = self.norm.forward(y)
+        y, second = self.linear.forward(y)
+        y, third = self.coupling.forward(y, context)
+        return y, first + second + third
+
+    def inverse(self, z, context):
+        return self.norm.inverse(self.linear.inverse(self.coupling.inverse(z, context)))
+
+
+class InvertibleLinear(eqx.Module):
+    """z = R L U y + bias: L lower triangular with unit diagonal, U upper triangular, R reverses the order.
+
+    The strict triangles of `triangles` are those of L and U, and exp of its diagonal is U's: zeros give R alone.
+
+    Paper: Fig 18
+    """
+
+    triangles: Float[Array, "..."]
+    bias: Float[Array, "..."]
+
+    def forward(self, y):
+        """z and log |det|."""
+        lower, upper = self._factors()
+        return ((lower @ upper) @ y)[::-1] + self.bias, jnp.trace(self.triangles)
+
+    def inverse(self, z):
+        """The y of a z; the inverse matrix is the same for a whole batch, so it is made once."""
+        lower, upper = self._factors()
+        unlowered = solve_triangular(lower, jnp.eye(len(lower)), lower=True, unit_diagonal=True)
+        return solve_triangular(upper, unlowered) @ (z - self.bias)[::-1]
+
+    def _factors(self):
+        diagonal = jnp.exp(jnp.diagonal(self.triangles))
+        lower = jnp.tril(self.triangles, -1) + jnp.eye(len(diagonal))
+        return lower, jnp.triu(self.triangles, 1) + jnp.diag(diagonal)
+
+
+class SplineCoupling(eqx.Module):
+    """The first `kept` numbers go through; with the context they say which splines bend the others.
+
+    Paper: Fig 18
+    """
+
+    conditioner: MLP
+    kept: int = eqx.field(static=True)
+    interval: float = eqx.field(static=True)
+
+    def forward(self, y, context):
+        """z and log |dz/dy|."""
+        first, second = y[: self.kept], y[self.kept :]
+        bent, log_slopes = bend(self._raw(first, context, len(second)), second, self.interval)
+        return jnp.concatenate([first, bent]), log_slopes.sum()
+
+    def inverse(self, z, context):
+        """The y of a z."""
+        first, second = z[: self.kept], z[self.kept :]
+        unbent = unbend(self._raw(first, context, len(second)), second, self.interval)
+        return jnp.concatenate([first, unbent])
+
+    def _raw(self, first, context, size):
+        return self.conditioner(jnp.concatenate([first, context])).reshape(-1, size)
