@@ -10,7 +10,10 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
+from ggpi.registration import register_when_possible
+
 __version__ = version("ggpi")
+register_when_possible()
 
 _MODULES = ("envs", "rewards")
 _NAMES = {
@@ -54,6 +57,14 @@ _NAMES = {
     "cetd": "ghm",
     "cetd_replay": "ghm",
     "polynomial_steps": "ghm",
+    "fit": "ghm.fit",
+    "VAEConfig": "ghm.vae",
+    "FlowConfig": "ghm.flow",
+    "CEMC": "ghm.losses",
+    "CETD": "ghm.losses",
+    "LL2TD": "ghm.losses",
+    "save": "saving",
+    "load": "saving",
 }
 
 __all__ = [*_MODULES, *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
+import jax
+
 from ggpi.mdp import beta_of
 from ggpi.switching import GSPs
 
 
 @dataclass(frozen=True, eq=False)
 class GHMs:
-    """`models[horizon][i]` is μ^{πᵢ} at that horizon; horizons are γ and β = γ(1−α) for each α.
+    """`models[horizon]` are the μ^{πᵢ} at that horizon; horizons are γ and β = γ(1−α) for each α.
+
+    Exact models are a sequence; learned ones are one module with a leading axis over policies.
 
     Paper: Thm 3.2, Alg 2
     """
@@ -20,14 +25,19 @@ class GHMs:
     policies: Sequence[Any]
     gamma: float
     alphas: tuple[float, ...]
-    models: Mapping[float, Sequence[Any]]
+    models: Mapping[float, Any]
 
     def segment(self, policy: int, alpha: float | None) -> Any:
         """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None).
 
         Paper: Thm 3.2
         """
-        return self.models[self.horizon(alpha)][policy]
+        models = self.models[self.horizon(alpha)]
+        return (
+            jax.tree.map(lambda leaf: leaf[policy], models)
+            if isinstance(models, eqx.Module)
+            else models[policy]
+        )
 
     def horizon(self, alpha: float | None) -> float:
         """γ for the last segment (α = None), else β = γ(1−α) of one of these models' α's."""

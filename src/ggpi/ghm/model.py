@@ -8,7 +8,7 @@ coordinates: the cross-entropy of CEMC and CETD, whose targets x′ come from el
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -47,7 +47,7 @@ class AbstractModel(eqx.Module):
     def loss(self, state: Any, action: Any, target: Any, noise: Any) -> Any:
         """A sample of an upper bound of −log μ(target|x, a), up to the frame's volume."""
 
-    def observe(self, states: Any, actions: Any, targets: Any) -> Self:
+    def observe(self, states: Any, actions: Any, targets: Any) -> AbstractModel:
         """The model after it has seen a batch, for those that keep running statistics."""
         return self
 

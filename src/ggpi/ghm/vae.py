@@ -9,7 +9,6 @@ Encoder, prior and decoder are MLPs of three hidden layers that all see c: their
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,11 @@ from ggpi.ghm.model import MLP, AbstractModel, linear, mlp
 from ggpi.typing import Key
 
 LOG_SCALES = (-5.0, 2.0)
-"""Range of the Gaussians' log standard deviations, in the frame's units."""
+"""Range of the Gaussians' log standard deviations, in the frame's units.
+
+They start in its middle, e^−1.5: a decoder that starts narrow needs its latent, one that starts at 1 may never
+learn to use it.
+"""
 
 
 @dataclass(frozen=True)
@@ -148,8 +151,7 @@ def _gaussian(outputs):
     """Mean and standard deviation; the latter within its range, smoothly."""
     mean, raw = jnp.split(outputs, 2)
     low, high = LOG_SCALES
-    unit = math.log(-low / high)  # raw = 0 is a standard deviation of 1
-    return mean, jnp.exp(low + (high - low) * jax.nn.sigmoid(raw + unit))
+    return mean, jnp.exp(low + (high - low) * jax.nn.sigmoid(raw))
 
 
 def _log_normal(x, mean, scale):

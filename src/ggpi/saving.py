@@ -1,0 +1,121 @@
+"""Whole objects on disk: their arrays in safetensors, their structure as JSON, their code nowhere.
+
+    {"class": "ggpi.ghm.vae:VAE", "fields": {"latent": 1, "context": {"array": "models.context"}, …}}
+
+Only dataclasses (equinox modules among them) that this package defines are built again, field by field and
+without running their constructors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi import io
+
+
+@dataclasses.dataclass(frozen=True)
+class Foreign:
+    """Stands for an object of someone else's class, which cannot be saved: pass it again when loading.
+
+    Beyond the paper: user policies are code, and code is not stored
+    """
+
+    name: str
+    kind: str
+
+
+def save(path: str | Path, value: Any) -> None:
+    """Writes an object of this library to a directory, at one stroke; `load` gives it back.
+
+    Beyond the paper: models outlive the process that made them
+    """
+    arrays: dict[str, np.ndarray] = {}
+    structure = _structure(value, "", arrays)
+    io.save(path, arrays, {"object": structure})
+
+
+def load(path: str | Path) -> Any:
+    """The object that `save` wrote; a damaged or foreign directory is refused and nothing in it is executed.
+
+    Beyond the paper: models outlive the process that made them
+    """
+    arrays, about = io.load(path)
+    if "object" not in about:
+        raise ValueError(f"{path} holds arrays, but no object that ggpi.save wrote")
+    try:
+        return _rebuild(about["object"], arrays)
+    except (KeyError, TypeError, AttributeError, ImportError) as error:
+        raise ValueError(f"{path} was written by another version of ggpi, or changed: {error}") from error
+
+
+def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        arrays[name] = np.asarray(value)
+        return {"array": name, "jax": isinstance(value, jax.Array)}
+    if isinstance(value, tuple | list):
+        parts = [_structure(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": parts}
+    if isinstance(value, dict):
+        keys = [_structure(key, "", {}) for key in value]
+        return {
+            "dict": [
+                [k, _structure(v, f"{name}.{k}", arrays)] for k, v in zip(keys, value.values(), strict=True)
+            ]
+        }
+    if dataclasses.is_dataclass(value) and _is_ours(type(value)):
+        fields = {
+            field.name: _structure(getattr(value, field.name), f"{name}.{field.name}".lstrip("."), arrays)
+            for field in dataclasses.fields(value)
+        }
+        return {"class": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
+    if hasattr(value, "name"):
+        return {"foreign": [str(value.name), type(value).__qualname__]}
+    raise TypeError(f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved")
+
+
+def _rebuild(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
+    if not isinstance(structure, dict):
+        return structure
+    match structure:
+        case {"array": name, "jax": is_jax}:
+            return jnp.asarray(arrays[name]) if is_jax else arrays[name]
+        case {"tuple": parts}:
+            return tuple(_rebuild(part, arrays) for part in parts)
+        case {"list": parts}:
+            return [_rebuild(part, arrays) for part in parts]
+        case {"dict": items}:
+            return {key: _rebuild(part, arrays) for key, part in items}
+        case {"foreign": [name, kind]}:
+            return Foreign(name, kind)
+        case {"class": path, "fields": fields}:
+            return _instance(path, {name: _rebuild(part, arrays) for name, part in fields.items()})
+    raise KeyError(f"unknown structure {sorted(structure)}")
+
+
+def _instance(path: str, fields: dict[str, Any]) -> Any:
+    module, _, name = path.partition(":")
+    if module.split(".")[0] != "ggpi":
+        raise TypeError(f"{path} is no class of this package")
+    kind = getattr(import_module(module), name)
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind) and _is_ours(kind)):
+        raise TypeError(f"{path} is no dataclass of this package")
+    expected = {field.name for field in dataclasses.fields(kind)}
+    if expected != fields.keys():
+        raise TypeError(f"{path} has fields {sorted(expected)}, the file {sorted(fields)}")
+    built = object.__new__(kind)
+    for field, value in fields.items():
+        object.__setattr__(built, field, value)
+    return built
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.split(".")[0] == "ggpi"

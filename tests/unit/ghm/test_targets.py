@@ -1,0 +1,182 @@
+"""Targets of CEMC and CETD: with the true model in the place of μ̄ they are samples of μ, terminals included."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ggpi import ExactGHM, TabularMDP, TabularPolicy, Transitions
+from ggpi.data import StateSpec
+from ggpi.ghm.frame import fit_frame
+from ggpi.ghm.losses import CEMC, CETD, Batch, ask
+from ggpi.ghm.model import AbstractModel
+from ggpi.ghm.targets import draw_rows, follow, followed_steps, full_record, geometric, record
+
+BETAS = (0.8, 0.5)
+
+
+def absorbing_chain():
+    """0 → 1 → 2 (the end) with chances to stay; two actions of different haste."""
+    P = np.zeros((3, 2, 3))
+    P[0, :, 0], P[0, :, 1] = [0.6, 0.2], [0.4, 0.8]
+    P[1, :, 1], P[1, :, 2] = [0.7, 0.3], [0.3, 0.7]
+    P[2, :, 2] = 1
+    return TabularMDP(P, [False, False, True])
+
+
+MDP = absorbing_chain()
+PIS = [np.array([[0.9, 0.1], [0.2, 0.8], [1.0, 0.0]]), np.array([[0.3, 0.7], [0.6, 0.4], [0.5, 0.5]])]
+
+
+class OnALine(eqx.Module):
+    """A tabular policy that sees its state as a vector of one number."""
+
+    cumulative: jax.Array
+
+    def sample(self, state, *, key):
+        row = self.cumulative[state[0].astype(int)]
+        return jnp.minimum((jax.random.uniform(key) >= row).sum(), row.shape[0] - 1)
+
+
+class Truth(AbstractModel):
+    """μ itself, as a model of vectors of one number."""
+
+    frame: Any
+    cumulative: jax.Array
+
+    @property
+    def noise_size(self):
+        return 1
+
+    @property
+    def loss_noise_size(self):
+        return 0
+
+    def push(self, state, action, noise):
+        row = self.cumulative[state[0].astype(int), action]
+        return jnp.minimum((jax.scipy.stats.norm.cdf(noise[0]) >= row).sum(), 2).astype(jnp.float32)[None]
+
+    def loss(self, state, action, target, noise):
+        return jnp.zeros(())
+
+
+def simulated(num_episodes, num_steps, switch, seed=0):
+    """Episodes whose policy may change at every step; those not ended are truncated."""
+    rng = np.random.default_rng(seed)
+    x, k = np.zeros(num_episodes, int), rng.integers(2, size=num_episodes)
+    columns = []
+    for t in range(num_steps):
+        if t:
+            k = np.where(rng.random(num_episodes) < switch, 1 - k, k)
+        a = (rng.random(num_episodes) >= np.stack(PIS)[k, x, 0]).astype(int)
+        y = MDP.step(x, a, rng)
+        columns.append(
+            (x, a, y, y == 2, (t == num_steps - 1) & (y != 2), k, np.arange(num_episodes), np.full_like(x, t))
+        )
+        x = y
+    rows = [np.stack(column, axis=1).ravel() for column in zip(*columns, strict=True)]
+    alive = rows[0] != 2
+    parts = [row[alive] for row in rows]
+    vectors = [part.astype(np.float32)[:, None] if i in (0, 2) else part for i, part in enumerate(parts)]
+    return Transitions(*vectors)
+
+
+def true_models():
+    tables = [ExactGHM(MDP, pi, beta).dense() for beta in BETAS for pi in PIS]
+    frame = fit_frame(np.zeros((2, 1)), np.zeros(2, int), np.ones((2, 1)), StateSpec(("x",)), 2)
+    stacked = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), frame)
+    return Truth(stacked, jnp.asarray(np.cumsum(tables, axis=-1), jnp.float32)), np.stack(tables)
+
+
+def frequencies(batch: Batch):
+    """Counts [M, S, A, S] of targets by pair."""
+    x, y = (np.asarray(part)[..., 0].astype(int) for part in (batch.state, batch.target))
+    counts = np.zeros((4, 3, 2, 3))
+    for m in range(4):
+        np.add.at(counts[m], (x[m], np.asarray(batch.action)[m], y[m]), 1)
+    return counts
+
+
+def assert_samples_of(counts, mu):
+    seen = counts.sum(axis=-1, keepdims=True)
+    error = np.sqrt(mu * (1 - mu) / np.maximum(seen, 1))
+    off = np.abs(counts / np.maximum(seen, 1) - mu)
+    assert (seen[:, :2] > 1000).all(), "every pair is seen often enough for this to mean something"
+    assert (off <= 4.5 * error + 0.002)[:, :2].all()
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 20])
+@pytest.mark.parametrize("num_steps", [3, 60])
+def test_targets_of_the_true_model_are_samples_of_mu(n_step, num_steps):
+    """Short episodes are truncated, long ones terminate: both bootstrap, or stay, as they should."""
+    data = simulated(6000, num_steps, switch=0.3)
+    assert data.terminated.any() and (num_steps > 10 or data.truncated.any())
+    bank_policies = [OnALine(jnp.asarray(np.cumsum(pi, axis=1), jnp.float32)) for pi in PIS]
+    from ggpi.policies.bank import PolicyBank
+
+    models, mu = true_models()
+    betas = jnp.repeat(jnp.asarray(BETAS), 2)
+    loss = CETD(n_step=n_step)
+    batch = loss.draw(
+        models, loss.record(data, 2, BETAS), PolicyBank(bank_policies), betas, 40_000, key=jax.random.key(0)
+    )
+    assert_samples_of(frequencies(batch), mu)
+
+
+def test_cemc_targets_are_samples_of_mu():
+    data = simulated(20_000, 60, switch=0.0)
+    recorded = CEMC().record(data, 2, BETAS)
+    betas = jnp.repeat(jnp.asarray(BETAS), 2)
+    rows = draw_rows(recorded, 2, 40_000, key=jax.random.key(1))
+    reached, _ = follow(recorded, rows, betas, key=jax.random.key(2))
+    _, mu = true_models()
+    assert_samples_of(frequencies(Batch(recorded.state[rows], recorded.action[rows], reached)), mu)
+
+
+def test_cemc_says_what_it_needs():
+    with pytest.raises(
+        ValueError, match=r"trajectories of policy 0 of at least 31 steps.*longest here has 1"
+    ):
+        full_record(simulated(50, 1, switch=0.0), 2, BETAS)
+
+
+def test_followed_steps():
+    """Own step always; then while the same episode goes on and the policy acts."""
+    episode = np.array([0, 0, 0, 0, 1, 1])
+    behaviour = np.array([0, 1, 1, 0, 1, 1])
+    step = np.array([0, 1, 2, 3, 0, 1])
+    zeros = np.zeros(6)
+    data = Transitions(zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, behaviour, episode, step)
+    assert followed_steps(data, 1).tolist() == [3, 2, 1, 1, 2, 1]
+    assert followed_steps(data, 0).tolist() == [1, 1, 2, 1, 1, 1]
+    unknown = Transitions(
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, -np.ones(6), episode, step
+    )
+    assert followed_steps(unknown, 0).tolist() == [1] * 6
+    assert record(unknown, 1, 20).num_starts.tolist() == [6]
+    assert record(data, 2, 20).starts[0].tolist() == [0, 1, 2, 3, 4, 5, 0, 3, 0, 3, 0, 3]
+    assert record(data, 2, 1).num_starts.tolist() == [6, 6]
+
+
+def test_geometric_times():
+    times = np.asarray(geometric(jnp.array([[0.0], [0.5], [0.9]]), (3, 100_000), key=jax.random.key(0)))
+    assert (times[0] == 1).all() and times.min() == 1
+    np.testing.assert_allclose(times.mean(axis=1), [1, 2, 10], rtol=0.02)
+    np.testing.assert_allclose((times[1] == 2).mean(), 0.25, atol=0.006)
+
+
+def test_asking_uses_each_models_own_policy():
+    from ggpi.policies.bank import PolicyBank
+
+    models, mu = true_models()
+    bank = PolicyBank([OnALine(jnp.asarray(np.cumsum(pi, axis=1), jnp.float32)) for pi in PIS])
+    drawn = np.asarray(ask(models, bank, jnp.zeros((4, 50_000, 1)), key=jax.random.key(0)))[..., 0]
+    for m in range(4):
+        expected = PIS[m % 2][0] @ mu[m, 0]
+        np.testing.assert_allclose(
+            np.bincount(drawn[m].astype(int), minlength=3) / 50_000, expected, atol=0.01
+        )
+    assert TabularPolicy(PIS[0]).pi.shape == (3, 2)
