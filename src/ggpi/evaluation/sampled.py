@@ -169,8 +169,8 @@ class _Chains:
     def _reward_tables(self, policies: set[int]) -> dict[int, np.ndarray]:
         """r^π(x) of each policy; for a reward on arrival ρ̃(x), the same for all."""
         if self.reward.form == "arrival":
-            once = np.where(self.mdp.terminal, 1 - self.ghms.gamma, 1.0)
-            return {i: self.reward.values * once for i in policies}
+            paid_once: np.ndarray = self.reward.values * np.where(self.mdp.terminal, 1 - self.ghms.gamma, 1.0)
+            return dict.fromkeys(policies, paid_once)
         r = self.mdp.r(self.reward)
         return {i: (np.asarray(self.ghms.policies[i]) * r).sum(axis=1) for i in policies}
 
