@@ -77,8 +77,8 @@ def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
             for field in dataclasses.fields(value)
         }
         return {"class": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
-    if hasattr(value, "name"):
-        return {"foreign": [str(value.name), type(value).__qualname__]}
+    if (label := getattr(value, "name", None)) is not None:
+        return {"foreign": [str(label), type(value).__qualname__]}
     raise TypeError(f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved")
 
 

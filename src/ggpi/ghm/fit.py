@@ -46,8 +46,8 @@ class Recipe:
     Paper: Fig 5
     """
 
-    model: ModelConfig = VAEConfig()
-    loss: Loss = CETD()
+    model: ModelConfig = MODELS["vae"]
+    loss: Loss = LOSSES["cetd"]
     steps: int = 10_000
     batch_size: int = 256
     """Transitions per model and step; the paper's 256 trajectories of 20 steps are 5120."""
@@ -146,9 +146,8 @@ class _Training:
     @functools.cached_property
     def optimiser(self) -> optax.GradientTransformation:
         rate = self.recipe.learning_rate
-        return optax.adam(
-            optax.linear_schedule(rate, 0.0, self.recipe.steps) if self.recipe.decay == "linear" else rate
-        )
+        falling = optax.linear_schedule(rate, 0.0, self.recipe.steps)
+        return optax.adam(falling if self.recipe.decay == "linear" else rate)
 
     @property
     def _has_slow_copy(self) -> bool:
@@ -216,7 +215,6 @@ class _Training:
 def _train(training: _Training, log: _Log) -> Any:
     steps, size = training.recipe.steps, training.recipe.chunk
     state, done = log.resume(training.initial)
-    training.initial = None  # its memory is given to the first chunk
     with progress(steps, "fit") as advance:
         begun, first = time.monotonic(), done
         while done < steps:
