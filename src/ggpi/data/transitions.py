@@ -46,6 +46,16 @@ class Transitions:
         """The chosen rows."""
         return Transitions(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    def check(self) -> None:
+        """Refuses numbers that are not finite: says which field, how many, and where the first is."""
+        for field in fields(self):
+            values = getattr(self, field.name)
+            if np.issubdtype(values.dtype, np.floating):
+                bad = np.argwhere(~np.isfinite(values))
+                if len(bad):
+                    at = tuple(map(int, bad[0]))
+                    raise ValueError(f"{field.name}: {len(bad)} of {values.size} numbers are not finite, the first at {at}")
+
     def episodes(self) -> Iterator[Transitions]:
         """One after the other."""
         if len(self):
