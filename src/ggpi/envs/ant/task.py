@@ -1,0 +1,129 @@
+"""The task: where the ant starts, where it shall go, and what it is paid.
+
+An episode starts at rest, uniform over a 20 × 20 square, with a random heading. A target lies at distance 2
+to 4 in the middle 30° of a quadrant, so that no single direction leads there. The reward is 1 for a
+transition that ends within `radius` of it. Reaching it ends the evaluation episode, but it is no terminal
+state of the world: the target changes, the models do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+HALF_WIDTH = 10.0
+DISTANCES = (2.0, 4.0)
+STEPS_WITH_TARGET = 150
+STEPS_WITHOUT = (100, 140)
+STANDING = np.array([0, 0, 0.55, 1, 0, 0, 0, 0, 1, 0, -1, 0, -1, 0, 1.0])
+"""Positions of an ant at rest: the model file's own `init_qpos`."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """How an episode begins, where it shall go, and how many steps it may last.
+
+    Paper: App E.1
+    """
+
+    qpos: np.ndarray
+    target: np.ndarray | None
+    length: int
+
+
+def draw_episode(wish: Any, rng: np.random.Generator) -> Episode:
+    """A start and, as wished, a random target, the given one, or none.
+
+    Paper: App E.1
+    """
+    qpos = start(rng)
+    target = None if wish is None else draw_target(qpos[:2], rng) if isinstance(wish, str) else np.array(wish)
+    length = int(rng.integers(*STEPS_WITHOUT, endpoint=True)) if wish is None else STEPS_WITH_TARGET
+    return Episode(qpos, target, length)
+
+
+def start(rng: np.random.Generator) -> Float[np.ndarray, "15"]:
+    """Positions of an ant at rest at a random place, with a random heading.
+
+    Paper: App E.1
+    """
+    qpos = STANDING.copy()
+    qpos[:2] = rng.uniform(-HALF_WIDTH, HALF_WIDTH, 2)
+    half_yaw = rng.uniform(-np.pi, np.pi) / 2
+    qpos[3], qpos[6] = np.cos(half_yaw), np.sin(half_yaw)
+    return qpos
+
+
+def draw_target(place: Float[np.ndarray, "2"], rng: np.random.Generator) -> Float[np.ndarray, "2"]:
+    """A target near `place`: distance 2 to 4, in the middle 30° of a random quadrant.
+
+    Paper: App E.1
+    """
+    angle = np.deg2rad(90 * rng.integers(4) + rng.uniform(30, 60))
+    return place + rng.uniform(*DISTANCES) * np.array([np.cos(angle), np.sin(angle)])
+
+
+def reached(state: Any, target: Any, radius: float = 0.5) -> Float[Array, "*n"]:
+    """ρ(x′; target): 1 where the ant is within `radius` of the target, else 0; a JAX function.
+
+    Paper: App E.1
+    """
+    apart = jnp.asarray(state)[..., :2] - jnp.asarray(target)
+    return (jnp.sum(apart**2, axis=-1) <= radius**2).astype(jnp.float32)
+
+
+def near(place: np.ndarray, target: np.ndarray | None, radius: float) -> Any:
+    """The same in NumPy, for stepping; nothing is near without a target (None, or NaN in its row).
+
+    Paper: App E.1
+    """
+    if target is None:
+        return np.zeros(place.shape[:-1], bool)
+    return ((place - target.astype(np.float32)) ** 2).sum(axis=-1) <= np.float32(radius**2)
+
+
+def reason(diverged: bool, reached: bool) -> str | None:
+    """Why an episode terminated, None if it did not.
+
+    Beyond the paper: reaching the target ends the episode, not the world
+    """
+    return "diverged" if diverged else "reached" if reached else None
+
+
+def info(target: np.ndarray | None, reason: str | None = None) -> dict[str, Any]:
+    """What `info` says: the target if there is one, and the reason of an end.
+
+    Beyond the paper: reaching the target ends the episode, not the world
+    """
+    said = {} if target is None else {"target": target.copy()}
+    return said if reason is None else said | {"reason": reason, "world_ended": reason == "diverged"}
+
+
+def check_wish(wish: Any) -> Any:
+    """ "random", None or two finite numbers; anything else is refused.
+
+    Beyond the paper: input checks
+    """
+    if wish is None or (isinstance(wish, str) and wish == "random"):
+        return wish
+    try:
+        values = np.asarray(wish, float)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
+    if values.shape != (2,) or not np.isfinite(values).all():
+        raise ValueError(f"a target is two finite numbers (x, y), 'random' or None, got {wish!r}")
+    return values
+
+
+def check_radius(radius: float) -> float:
+    """A positive, finite radius.
+
+    Beyond the paper: input checks
+    """
+    if not (np.isfinite(radius) and radius > 0):
+        raise ValueError(f"the radius of a target is a positive number, got {radius}")
+    return float(radius)

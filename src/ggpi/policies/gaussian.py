@@ -1,0 +1,134 @@
+"""Neural policies for continuous actions: a Gaussian whose mean and deviation come from a network.
+
+The network is an MLP with layer normalisation and tanh, as in the paper. `sample` returns what is executed:
+the draw clipped to the bounds. So an action has a density inside the bounds and a probability on them, and
+`log_prob` is the logarithm of whichever applies, coordinate by coordinate.
+"""
+
+import abc
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from ggpi.typing import Key
+
+
+class MLP(eqx.Module):
+    """Linear layers, each but the last followed by layer normalisation and tanh.
+
+    Paper: App E.1
+    """
+
+    weights: tuple[Float[Array, "m n"], ...]
+    biases: tuple[Float[Array, "n"], ...]
+    gains: tuple[Float[Array, "n"], ...]
+    offsets: tuple[Float[Array, "n"], ...]
+
+    def __init__(self, sizes: Sequence[int], *, last: float = 1.0, key: Key):
+        """Layers of the given sizes, input first; the last one's weights are made smaller by `last`."""
+        keys = jax.random.split(key, len(sizes) - 1)
+        pairs = list(zip(sizes[:-1], sizes[1:], keys, strict=True))
+        weights = [jax.random.uniform(k, (m, n), minval=-1, maxval=1) / math.sqrt(m) for m, n, k in pairs]
+        self.weights = (*weights[:-1], weights[-1] * last)
+        self.biases = tuple(jnp.zeros(n) for n in sizes[1:])
+        self.gains = tuple(jnp.ones(n) for n in sizes[1:-1])
+        self.offsets = tuple(jnp.zeros(n) for n in sizes[1:-1])
+
+    def __call__(self, x: Float[Array, "m"]) -> Float[Array, "n"]:
+        for layer, (gain, offset) in enumerate(zip(self.gains, self.offsets, strict=True)):
+            x = x @ self.weights[layer] + self.biases[layer]
+            x = (x - x.mean()) * jax.lax.rsqrt(x.var() + 1e-5)
+            x = jnp.tanh(x * gain + offset)
+        return x @ self.weights[-1] + self.biases[-1]
+
+
+class AbstractGaussianPolicy(eqx.Module):
+    """What all Gaussian policies share; each kind says its mean and deviation in one state.
+
+    Paper: App E.1
+    """
+
+    low: eqx.AbstractVar[float]
+    high: eqx.AbstractVar[float]
+
+    @abc.abstractmethod
+    def distribution(self, state: Float[Array, "D"]) -> tuple[Float[Array, "A"], Float[Array, "A"]]:
+        """Mean and standard deviation before clipping, in one state."""
+
+    def sample(self, state: Any, *, key: Key) -> Float[Array, "*n A"]:
+        """The action that is executed, for one state or for leading axes of them."""
+        mean, std = over_axes(self.distribution, state)
+        return jnp.clip(mean + std * jax.random.normal(key, mean.shape), self.low, self.high)
+
+    def mode(self, state: Any) -> Float[Array, "*n A"]:
+        """The most probable action: the mean, clipped."""
+        return jnp.clip(over_axes(self.distribution, state)[0], self.low, self.high)
+
+    def log_prob(self, state: Any, action: Any) -> Float[Array, "*n"]:
+        """log π(a|x) of an executed action: a density inside the bounds, a probability on them."""
+        mean, std = over_axes(self.distribution, state)
+        return censored_log_prob(jnp.asarray(action), mean, std, self.low, self.high)
+
+
+class GaussianPolicy(AbstractGaussianPolicy):
+    """π(a|x) = N(mean(x), std(x)²), independent in each coordinate, clipped to [low, high].
+
+    The network sees the numbers `inputs` of the state, times `scale`. `name` is no part of the structure, so
+    policies of one kind can be stacked.
+
+    Paper: App E.1
+    """
+
+    network: MLP
+    name: str
+    inputs: tuple[int, ...] = eqx.field(static=True)
+    scale: tuple[float, ...] = eqx.field(static=True)
+    low: float = eqx.field(static=True, default=-1.0)
+    high: float = eqx.field(static=True, default=1.0)
+    min_std: float = eqx.field(static=True, default=0.01)
+
+    def distribution(self, state: Float[Array, "D"]) -> tuple[Float[Array, "A"], Float[Array, "A"]]:
+        """Mean and standard deviation before clipping, in one state."""
+        mean, raw = jnp.split(self.network(seen(state, self.inputs, self.scale)), 2)
+        return mean, jax.nn.softplus(raw) + self.min_std
+
+
+def seen(state: Float[Array, "D"], inputs: Sequence[int], scale: Sequence[float]) -> Float[Array, "m"]:
+    """The scaled numbers that a network looks at.
+
+    Beyond the paper: places are left out, velocities come in tens
+    """
+    return state[jnp.array(inputs)] * jnp.array(scale, jnp.float32)
+
+
+def over_axes(function: Any, state: Any) -> Any:
+    """A function of one state on an array of states with any leading axes.
+
+    Beyond the paper: functions are written for one state
+    """
+    state = jnp.asarray(state, jnp.float32)
+    for _ in range(state.ndim - 1):
+        function = jax.vmap(function)
+    return function(state)
+
+
+def censored_log_prob(
+    action: Float[Array, "*n A"],
+    mean: Float[Array, "*n A"],
+    std: Float[Array, "*n A"],
+    low: float,
+    high: float,
+) -> Float[Array, "*n"]:
+    """log-likelihood of a Gaussian draw that was clipped: tails are collected on the bounds.
+
+    Beyond the paper: the executed action is the clipped one
+    """
+    inside = norm.logpdf(action, mean, std)
+    below, above = norm.logcdf(low, mean, std), norm.logcdf(-high, -mean, std)
+    return jnp.where(action <= low, below, jnp.where(action >= high, above, inside)).sum(axis=-1)

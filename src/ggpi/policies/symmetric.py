@@ -1,0 +1,38 @@
+"""Four policies of the ant from one network, by its symmetry; each sees raw states, none knows the others."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ggpi.envs.ant.symmetry import DIRECTIONS, back, canonical
+from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy
+
+
+class DirectedPolicy(AbstractGaussianPolicy):
+    """Walks towards `direction` (0: +x, 1: +y, 2: −x, 3: −y): acts as `base` does in the canonical state.
+
+    Beyond the paper: the paper trains four networks; the ant's symmetry makes one enough
+    """
+
+    base: GaussianPolicy
+    direction: Int[Array, ""]
+    name: str
+    low: float = eqx.field(static=True, default=-1.0)
+    high: float = eqx.field(static=True, default=1.0)
+
+    def distribution(self, state: Float[Array, "35"]) -> tuple[Float[Array, "8"], Float[Array, "8"]]:
+        """Mean and standard deviation before clipping, in one state."""
+        turned, legs = canonical(state, self.direction)
+        mean, std = self.base.distribution(turned)
+        return back(mean, legs), back(std, legs)
+
+
+def four_directions(base: GaussianPolicy) -> tuple[DirectedPolicy, ...]:
+    """The policies right, up, left and down that a walker towards +x stands for.
+
+    Beyond the paper: the ant's symmetry
+    """
+    return tuple(
+        DirectedPolicy(base=base, direction=jnp.asarray(direction), name=name)
+        for direction, name in enumerate(DIRECTIONS)
+    )

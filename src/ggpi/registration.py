@@ -1,0 +1,55 @@
+"""Environments that `gymnasium.make` finds by name as soon as both packages are imported, in either order.
+
+Gymnasium has no entry points for this any more, and `import ggpi` shall stay light, so it does not import
+gymnasium: it registers now if gymnasium is there already, else right after someone imports it. MuJoCo and the
+ant are imported when one is made.
+"""
+
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
+
+
+def register() -> None:
+    """Tells gymnasium of our environments.
+
+    Beyond the paper: the ant as a real Gymnasium environment
+    """
+    import gymnasium
+
+    if "ggpi/SparseAnt-v0" not in gymnasium.registry:
+        gymnasium.register(
+            "ggpi/SparseAnt-v0",
+            entry_point="ggpi.envs.ant:SparseAnt",
+            vector_entry_point="ggpi.envs.ant:SparseAntVector",
+        )
+
+
+class _Watcher(MetaPathFinder):
+    """Sees gymnasium being imported for the first time, and registers after it."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_register(module):
+                load(module)
+                register()
+
+            spec.loader.exec_module = load_and_register
+        return spec
+
+
+def register_when_possible() -> None:
+    """Registers now, or once gymnasium is imported.
+
+    Beyond the paper: `import ggpi` costs nothing
+    """
+    if "gymnasium" in sys.modules:
+        register()
+    elif not any(isinstance(finder, _Watcher) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Watcher())
