@@ -3,7 +3,11 @@
 import gymnasium
 
 from ggpi.envs.gridworlds import ACTIONS, four_rooms, grid, rooms
+from ggpi.envs.linear_gaussian import LinearGaussian
+from ggpi.envs.ll2td_bias import ll2td_bias
+from ggpi.envs.pendulum import Pendulum, set_pendulum
 from ggpi.envs.point_mass import PointMass
+from ggpi.envs.ring import Ring
 from ggpi.envs.small import (
     binary_tree,
     chain,
@@ -14,10 +18,18 @@ from ggpi.envs.small import (
     three_states,
     with_memory,
 )
+from ggpi.envs.world import SettableEnv, World, WorldEnv, WorldVectorEnv
 
 __all__ = [
     "ACTIONS",
+    "LinearGaussian",
+    "Pendulum",
     "PointMass",
+    "Ring",
+    "SettableEnv",
+    "World",
+    "WorldEnv",
+    "WorldVectorEnv",
     "binary_tree",
     "chain",
     "chain_reward_bound",
@@ -25,8 +37,10 @@ __all__ = [
     "four_rooms",
     "grid",
     "left_right",
+    "ll2td_bias",
     "one_state",
     "rooms",
+    "set_pendulum",
     "three_states",
     "with_memory",
 ]

@@ -2,7 +2,7 @@
 
 Policies are written for one state and may differ in architecture. Those whose arrays agree in shape and whose
 other parts are equal become one stacked policy; a bank of them is arrays only, so it goes through `jit` and
-`scan` like any other pytree. Names do not count as structure.
+`scan` like any other pytree. Names do not count, so banks of the same shapes share their compiled programs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ class PolicyBank(eqx.Module):
     """What else a policy of each group is made of."""
     members: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     """The policies of each group."""
-    names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, policies: Sequence[Any]):
         if not len(policies):
@@ -43,10 +42,9 @@ class PolicyBank(eqx.Module):
         self.members = tuple(tuple(group) for group in groups.values())
         self.arrays = tuple(_stack([parts[k][0] for k in group]) for group in self.members)
         self.rest = tuple(parts[group[0]][1] for group in self.members)
-        self.names = tuple(getattr(policy, "name", f"π{k}") for k, policy in enumerate(policies))
 
     def __len__(self) -> int:
-        return len(self.names)
+        return sum(map(len, self.members))
 
     def sample(self, index: Any, states: Any, *, key: Key) -> Any:
         """Policy `index[i]` acts on `states[i]`, for any leading axes i."""
@@ -95,8 +93,14 @@ class PolicyBank(eqx.Module):
 
 
 def _module(policy: Any) -> Any:
-    """What samples: a tabular policy's table, else the policy itself."""
-    return policy.table if isinstance(policy, TabularPolicy) else policy
+    """What samples: a tabular policy's table, else the policy itself without its name."""
+    if isinstance(policy, TabularPolicy):
+        return policy.table
+    return jax.tree_util.tree_map_with_path(_nameless, policy)
+
+
+def _nameless(path: Any, leaf: Any) -> Any:
+    return "" if isinstance(leaf, str) and path and getattr(path[-1], "name", None) == "name" else leaf
 
 
 def _is_array(leaf: Any) -> bool:
@@ -106,8 +110,7 @@ def _is_array(leaf: Any) -> bool:
 def _structure(arrays: Any, rest: Any) -> Any:
     """Equal for policies that can be stacked."""
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(arrays))
-    others = tuple(leaf for leaf in jax.tree.leaves(rest) if not isinstance(leaf, str))
-    return jax.tree.structure(arrays), shapes, others
+    return jax.tree.structure(arrays), shapes, tuple(jax.tree.leaves(rest))
 
 
 def _stack(trees: list[Any]) -> Any:

@@ -60,9 +60,12 @@ def expected(k, states):
 def test_policies_of_one_structure_form_a_group():
     bank = PolicyBank(MIXED)
     assert bank.members == ((0, 2), (1,), (3,), (4,))
-    assert bank.names == ("east", "π1", "north", "plain", "noisy")
     assert len(bank) == 5
     assert bank.arrays[0].offset.shape == (2, 2)
+    other = PolicyBank(
+        [Shift(jnp.zeros(2), "west"), Scale(np.ones(2)), Shift(jnp.ones(2), "south"), *MIXED[3:]]
+    )
+    assert jax.tree.structure(bank) == jax.tree.structure(other), "names do not count"
 
 
 def test_the_indexed_policy_acts():
