@@ -180,7 +180,7 @@ def exact_ghms(
     if not len(policies):
         raise ValueError("exact_ghms needs at least one policy, got none")
     named = [p if isinstance(p, TabularPolicy) else TabularPolicy(p, f"π{i}") for i, p in enumerate(policies)]
-    alphas = (float(alpha),) if np.ndim(alpha) == 0 else tuple(dict.fromkeys(map(float, alpha)))
+    alphas = tuple(dict.fromkeys(np.asarray(alpha, float).ravel().tolist()))
     horizons = {beta_of(gamma, alpha) for alpha in alphas} | {gamma}
     models = {horizon: [ExactGHM(mdp, policy, horizon) for policy in named] for horizon in horizons}
     return GHMs(tuple(named), gamma, alphas, models)

@@ -141,7 +141,8 @@ class _Training:
         check_supported(self.recipe.loss, built[0])
         models = stack_modules(built)
         moments = self.optimiser.init(eqx.filter(models, eqx.is_inexact_array))
-        return _State(models, models if self._has_slow_copy else None, moments)
+        slow = jax.tree.map(jnp.array, models) if self._has_slow_copy else None
+        return _State(models, slow, moments)
 
     @functools.cached_property
     def optimiser(self) -> optax.GradientTransformation:
@@ -336,12 +337,18 @@ def _check(data: Transitions, recipe: Recipe, spec: StateSpec) -> None:
 
 
 def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Transitions]:
-    """Transitions to train on and to score on, by whole episodes; all for both when there is but one."""
-    episodes = np.unique(data.episode)
-    seed = np.asarray(jax.random.key_data(key)).tolist()
-    count = min(max(1, round(recipe.held_out * len(episodes))), len(episodes) - 1)
-    held = np.isin(data.episode, np.random.default_rng(seed).permutation(episodes)[:count])
-    return (data[~held], data[held]) if held.any() else (data, data)
+    """Transitions to train on and to score on, by whole episodes of each policy that began one.
+
+    A policy with a single episode keeps it for training; with nothing to hold out, all serve for both.
+    """
+    episodes, first = np.unique(data.episode, return_index=True)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    held = []
+    for behaviour in np.unique(data.behaviour[first]):
+        own = rng.permutation(episodes[data.behaviour[first] == behaviour])
+        held.extend(own[: min(max(1, round(recipe.held_out * len(own))), len(own) - 1)])
+    chosen = np.isin(data.episode, held)
+    return (data[~chosen], data[chosen]) if chosen.any() else (data, data)
 
 
 def _frame(data: Transitions, horizon: float, spec: StateSpec, recipe: Recipe, size: int = 20_000) -> Frame:

@@ -1,0 +1,213 @@
+"""fit: what it refuses, what it keeps, and that nothing is lost when it is killed."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ggpi
+from ggpi.ghm.fit import fit
+
+SMALL = ggpi.VAEConfig(width=16, depth=1)
+KEY = jax.random.key(0)
+
+
+class Drift(eqx.Module):
+    """Steps of about `mean` on a line."""
+
+    mean: jax.Array
+    name: str
+
+    def sample(self, state, *, key):
+        return jnp.clip(self.mean + 0.1 * jax.random.normal(key, (1,)), -1, 1)
+
+
+POLICIES = [Drift(jnp.array([0.5]), "right"), Drift(jnp.array([-0.5]), "left")]
+
+
+def walks(num_episodes=60, num_steps=40, seed=0):
+    rng = np.random.default_rng(seed)
+    behaviour = np.repeat(rng.integers(2, size=(num_episodes, num_steps // 10)), 10, axis=1)
+    action = np.clip(np.where(behaviour == 0, 0.5, -0.5) + 0.1 * rng.normal(size=behaviour.shape), -1, 1)
+    end = np.cumsum(action, axis=1)
+    episode, step = np.indices(behaviour.shape)
+    parts = [end - action, action, end]
+    vectors = [part.reshape(-1, 1).astype(np.float32) for part in parts]
+    last = (step == num_steps - 1).ravel()
+    return ggpi.Transitions(*vectors, last & False, last, behaviour.ravel(), episode.ravel(), step.ravel())
+
+
+DATA = walks()
+
+
+def small_fit(**changes):
+    given = {"model": SMALL, "steps": 20, "batch_size": 32, "key": KEY} | changes
+    return fit(POLICIES, given.pop("data", DATA), given.pop("gamma", 0.9), given.pop("alpha", 1 / 9), **given)
+
+
+def leaves(ghms):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(ghms.models, eqx.is_array))]
+
+
+def test_it_learns_the_mean_and_spread_of_the_future():
+    """From 0 with action ½: X_T is about T/2, so its mean is ½/(1−β) and its variance known."""
+    ghms = small_fit(steps=1000, batch_size=64, learning_rate=3e-3, model=ggpi.VAEConfig(width=32, depth=2))
+    for alpha, beta in ((None, 0.9), (1 / 9, 0.8)):
+        for policy, sign in ((0, 1), (1, -1)):
+            model = ghms.segment(policy, alpha)
+            keys = jax.random.split(jax.random.key(1), 4000)
+            drawn = jax.vmap(
+                lambda key, m=model, s=sign: m.sample(jnp.zeros(1), jnp.array([s * 0.5]), key=key)
+            )(keys)
+            assert np.mean(drawn) == pytest.approx(sign * 0.5 / (1 - beta), rel=0.15)
+            assert np.std(drawn) == pytest.approx(
+                (0.25 * beta / (1 - beta) ** 2 + 0.01 / (1 - beta)) ** 0.5, rel=0.2
+            )
+
+
+def test_the_same_call_gives_the_same_models():
+    for one, other in zip(leaves(small_fit()), leaves(small_fit()), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("loss", [ggpi.CETD(), ggpi.CETD(ema_decay=0.9), ggpi.CETD(copy_every=7)])
+def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatch):
+    from ggpi.ghm import fit as module
+
+    recipe = module.Recipe(SMALL, loss, steps=20, batch_size=32, chunk=5)
+    monkeypatch.setitem(module.PRESETS, "cpu", recipe)
+    monkeypatch.setattr(module._Log, "EVERY", 0.0)
+    whole = fit(POLICIES, DATA, 0.9, 0.5, key=KEY)
+    write = module._Log.write
+
+    def dies(log, step, *rest):
+        write(log, step, *rest)
+        if step == 15:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(module._Log, "write", dies)
+        fit(POLICIES, DATA, 0.9, 0.5, key=KEY, out=tmp_path)
+    resumed = fit(POLICIES, DATA, 0.9, 0.5, key=KEY, out=tmp_path)
+    for one, other in zip(leaves(whole), leaves(resumed), strict=True):
+        np.testing.assert_array_equal(one, other)
+    steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [5, 10, 15, 20]
+    with pytest.raises(ValueError, match="other data, policies or settings"):
+        fit(POLICIES, DATA, 0.9, 0.25, key=KEY, out=tmp_path)
+
+
+def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
+    """A real SIGKILL, then the same command again."""
+    script = textwrap.dedent(
+        f"""
+        import os, sys, threading
+        sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
+        import test_fit as t
+        from ggpi.ghm import fit as module
+        module._Log.EVERY = 0.0
+        module.PRESETS["cpu"] = module.Recipe(t.SMALL, t.ggpi.CETD(), steps=60, batch_size=32, chunk=2)
+        if sys.argv[1] == "kill":
+            check = module._Log.checkpoint
+            def killed(log, state, step, is_last):
+                check(log, state, step, is_last)
+                if step >= 30: os.kill(os.getpid(), 9)
+            module._Log.checkpoint = killed
+        t.fit(t.POLICIES, t.DATA, 0.9, 0.5, key=t.KEY, out=sys.argv[2])
+        """
+    )
+    runs = {"kill": "a", "go on": "a", "once": "b"}
+    codes = [
+        subprocess.run(
+            [sys.executable, "-c", script, mode, str(tmp_path / out)], capture_output=True
+        ).returncode
+        for mode, out in runs.items()
+    ]
+    assert codes == [-9, 0, 0]
+    one, other = (ggpi.load(tmp_path / out / "models") for out in ("a", "b"))
+    for left, right in zip(leaves(one), leaves(other), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_models_are_saved_and_loaded(tmp_path):
+    ghms = small_fit(out=tmp_path)
+    loaded = ggpi.load(tmp_path / "models")
+    assert loaded.gamma == 0.9 and loaded.alphas == (1 / 9,)
+    assert [policy.name for policy in loaded.policies] == ["right", "left"]
+    arguments = jnp.zeros(1), jnp.zeros(1)
+    one, other = (g.segment(1, 1 / 9).sample(*arguments, key=jax.random.key(3)) for g in (ghms, loaded))
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("loss", ["cetd", "cemc", ggpi.CETD(n_step=1)])
+def test_every_loss_trains_a_vae(loss):
+    data = walks() if loss != "cemc" else one_policy_each()
+    assert all(np.isfinite(leaf).all() for leaf in leaves(small_fit(loss=loss, data=data)))
+
+
+def one_policy_each():
+    long = walks(num_episodes=40, num_steps=100)
+    return ggpi.Transitions(*[
+        getattr(long, name) if name != "behaviour" else long.episode % 2
+        for name in ("state", "action", "next_state", "terminated", "truncated", "behaviour", "episode", "step")
+    ])  # fmt: skip
+
+
+def broken(field, value):
+    parts = {name: getattr(DATA, name).copy() for name in DATA.__dataclass_fields__}
+    parts[field][3] = value
+    return ggpi.Transitions(**parts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": broken("next_state", np.nan)}, r"next_state.*1"),
+        ({"data": broken("action", np.inf)}, r"action.*1"),
+        ({"data": DATA[:20]}, "20 transitions are fewer than a batch of 32"),
+        ({"gamma": 1.0}, r"γ lies in \[0, 1\), got 1.0"),
+        ({"alpha": 0.0}, r"α.*got 0.0"),
+        ({"preset": "gpu"}, "unknown preset 'gpu'; there are cpu, paper"),
+        ({"model": "gan"}, "unknown model 'gan'; there are vae, flow"),
+        ({"loss": "mse"}, "unknown loss 'mse'; there are cetd, cemc, ll2td"),
+        ({"loss": "ll2td"}, "LL2TD needs densities, which a VAE has not; use a flow"),
+        ({"spec": ggpi.StateSpec(("x", "y"))}, "the spec names 2 numbers, the states have 1"),
+        ({"steps": 0}, "steps is at least 1, got 0"),
+        ({"loss": "cemc", "data": walks(num_steps=10)}, "CEMC needs trajectories of policy"),
+        ({"tensorboard": True}, "needs out="),
+    ],
+)
+def test_bad_input_before_any_training(changes, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        small_fit(**changes)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
+    with pytest.raises(
+        FloatingPointError, match=r"at step \d+; last good checkpoint: .*checkpoint \(step 0\)"
+    ):
+        small_fit(learning_rate=1e30, steps=300, out=tmp_path)
+
+
+def test_foreign_and_damaged_directories_are_refused(tmp_path):
+    ghms = small_fit(out=tmp_path)
+    about = tmp_path / "models" / "about.json"
+    text = about.read_text()
+    about.write_text(text.replace("ggpi.ghm.vae:VAE", "os:system"))
+    with pytest.raises(ValueError, match="no class of this package"):
+        ggpi.load(tmp_path / "models")
+    about.write_text(text.replace("ggpi.ghm.vae:VAE", "ggpi.io:save"))
+    with pytest.raises(ValueError, match="no dataclass"):
+        ggpi.load(tmp_path / "models")
+    about.write_text(text)
+    arrays = next((tmp_path / "models").glob("*.safetensors"))
+    arrays.write_bytes(arrays.read_bytes()[:-4])
+    with pytest.raises(ValueError, match="damaged"):
+        ggpi.load(tmp_path / "models")
+    assert ghms.names == ["right", "left"]
