@@ -148,7 +148,7 @@ def deeper_is_worse() -> tuple[TabularMDP, Reward, list[np.ndarray]]:
 def with_memory(mdp: TabularMDP, num_memories: int, update: Callable[[int, int, int], int]) -> TabularMDP:
     """The MDP on pairs (state, memory), memory′ = update(memory, state, action); pair x·M + m.
 
-    A policy with finite memory is a Markov policy of this MDP.
+    A policy with finite memory is a Markov policy of this MDP. At a terminal state memory stays as it is.
 
     Paper: Ex D.1, Ex D.2
     """
@@ -157,6 +157,7 @@ def with_memory(mdp: TabularMDP, num_memories: int, update: Callable[[int, int, 
     for x in range(S):
         for memory in range(M):
             for a in range(A):
-                P[x, memory, a, :, update(memory, x, a)] = mdp.P[x, a]
+                kept = memory if mdp.terminal[x] else update(memory, x, a)
+                P[x, memory, a, :, kept] = mdp.P[x, a]
     labels = [(label, memory) for label in mdp.labels for memory in range(M)]
-    return TabularMDP(P.reshape(S * M, A, S * M), None, labels)
+    return TabularMDP(P.reshape(S * M, A, S * M), np.repeat(mdp.terminal, M), labels)
