@@ -1,7 +1,7 @@
 """Batch normalisation as an invertible map: z = (y − mean)/√(variance + ε), with running statistics.
 
-Density and samples both use the running statistics, so a model is one distribution whatever the batch. `observe`
-moves them towards a batch's; gradients do not reach them.
+Density and samples both use the running statistics, so a model is one distribution whatever the batch.
+`observe` moves them towards a batch's; gradients do not reach them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     log μ(x′|x, a) = log N(f(y; c); 0, I) + log |∂f/∂y| − log volume,  y = change of state, c = (x, a)
 
-f is a chain of layers, each a batch norm, an invertible linear map (a triangular pair with the order of the numbers
-reversed, after Glow's 1×1 convolution) and a coupling: the first half of the numbers, with c, tells through a
+f is a chain of layers, each a batch norm, an invertible linear map (a triangular pair and a reversal of the
+order, after Glow's 1×1 convolution) and a coupling: the first half of the numbers, with c, tells through a
 network which splines bend the second half. The reversal makes the next layer bend the other half. A state of
 one number has an empty first half: its splines know c alone.
 
@@ -131,7 +131,7 @@ class FlowLayer(eqx.Module):
 class InvertibleLinear(eqx.Module):
     """z = R L U y + bias: L lower triangular with unit diagonal, U upper triangular, R reverses the order.
 
-    The strict triangles of `triangles` are those of L and U, and exp of its diagonal is U's: zeros give R alone.
+    `triangles` holds both strict triangles, and exp of its diagonal is U's: zeros give R alone.
 
     Paper: Fig 18
     """

@@ -5,10 +5,10 @@ In a bin from (x₀, y₀), w wide and h high, with slopes d₀ and d₁ at its 
     y     = y₀ + h ξ (s ξ + d₀(1−ξ)) / D          D = s + (d₀ + d₁ − 2s) ξ(1−ξ)
     dy/dx = s² (d₁ ξ² + 2s ξ(1−ξ) + d₀(1−ξ)²) / D²
 
-The inverse solves a quadratic equation (Durkan et al., 2019). The interval's ends have slope 1, so the map is smooth.
-Written for a vector of numbers, each with a spline of its own; bins are the first axis. A bin is picked by masked
-sums over unnormalised shares, and slopes are computed after the pick: twice as fast as gathering from finished
-knots, as flowjax does, and quicker to compile.
+The inverse solves a quadratic equation (Durkan et al., 2019). The ends have slope 1, so the map is smooth.
+Written for a vector of numbers, each with a spline of its own; bins are the first axis. A bin is picked by
+masked sums over unnormalised shares, and slopes are computed after the pick: with its gradient this is faster
+than gathering from finished knots, as flowjax does, and quicker to compile.
 """
 
 from __future__ import annotations
