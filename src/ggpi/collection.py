@@ -18,9 +18,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-import ggpi.envs  # noqa: F401 - registers environment ids
 from ggpi.data import Transitions
 from ggpi.policies import PolicyBank
+from ggpi.progress import progress as progress_bar
 
 Column = dict[str, np.ndarray]
 
@@ -39,7 +39,8 @@ def collect(
 
     `env` is an id, of which `num_envs` copies are made, one environment, or a vector environment.
     A policy is drawn uniformly when an episode starts, and with `switch_every` = k again after
-    Uniform{1 … k} steps. `progress` is called with the number of transitions so far.
+    Uniform{1 … k} steps. `progress` is called with the number of transitions so far, in
+    place of a progress bar.
 
     An environment that says `world_ended: False` in the info of a terminated step (the task was done, the
     world goes on) is recorded as truncated.
@@ -52,7 +53,9 @@ def collect(
     vector = _vector_env(env, num_envs)
     try:
         _check_spaces(vector)
-        columns = _record(vector, bank, num_steps, switch_every, seed, progress)
+        with progress_bar(num_steps, "collecting") as advance:
+            told = progress or (lambda done: advance(done, ""))
+            columns = _record(vector, bank, num_steps, switch_every, seed, told)
     finally:
         if isinstance(env, str):
             vector.close()
@@ -104,8 +107,7 @@ def _record(vector, bank, num_steps, switch_every, seed, progress) -> list[Colum
         turns.advance(ended | idle)
         idle = ended if mode == AutoresetMode.NEXT_STEP else np.zeros_like(idle)
         states = following
-        if progress is not None:
-            progress(min(recorded, num_steps))
+        progress(min(recorded, num_steps))
     if clipped:
         warnings.warn(
             f"{clipped} of {recorded} actions were outside of the action space and clipped", stacklevel=3

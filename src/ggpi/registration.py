@@ -17,12 +17,12 @@ def register() -> None:
     """
     import gymnasium
 
-    if "ggpi/SparseAnt-v0" not in gymnasium.registry:
-        gymnasium.register(
-            "ggpi/SparseAnt-v0",
-            entry_point="ggpi.envs.ant:SparseAnt",
-            vector_entry_point="ggpi.envs.ant:SparseAntVector",
-        )
+    for name, one, many in (
+        ("ggpi/SparseAnt-v0", "ggpi.envs.ant:SparseAnt", "ggpi.envs.ant:SparseAntVector"),
+        ("ggpi/PointMass-v0", "ggpi.envs.point_mass:point_mass", "ggpi.envs.point_mass:point_masses"),
+    ):
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point=one, vector_entry_point=many)
 
 
 class _Watcher(MetaPathFinder):

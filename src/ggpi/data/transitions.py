@@ -46,15 +46,18 @@ class Transitions:
         """The chosen rows."""
         return Transitions(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def check(self) -> None:
-        """Refuses numbers that are not finite: says which field, how many, and where the first is."""
+    def check(self, *, at_least: int = 1) -> None:
+        """Refuses what nothing can be learned from, and says which field is wrong and how.
+
+        Fewer rows than `at_least`, shapes or types that are neither of vectors nor of integers, numbers that
+        are not finite.
+        """
+        if len(self) < at_least:
+            raise ValueError(f"{len(self)} transitions are too few, {at_least} are needed")
+        for name in ("state", "action"):
+            _check_form(name, getattr(self, name))
         for field in fields(self):
-            values = getattr(self, field.name)
-            if np.issubdtype(values.dtype, np.floating):
-                bad = np.argwhere(~np.isfinite(values))
-                if len(bad):
-                    at = tuple(map(int, bad[0]))
-                    raise ValueError(f"{field.name}: {len(bad)} of {values.size} numbers are not finite, the first at {at}")
+            _check_finite(field.name, getattr(self, field.name))
 
     def episodes(self) -> Iterator[Transitions]:
         """One after the other."""
@@ -62,3 +65,22 @@ class Transitions:
             ends = np.flatnonzero(np.diff(self.episode)) + 1
             for rows in np.split(np.arange(len(self)), ends):
                 yield self[rows]
+
+
+def _check_form(name: str, values: np.ndarray) -> None:
+    """Vectors are floats [N, D], discrete values are integers [N]."""
+    if values.dtype.kind not in "iuf":
+        raise ValueError(f"{name} has type {values.dtype}: floats [N, D] or integers [N] are wanted")
+    wanted, form = (2, "[N, D]") if values.dtype.kind == "f" else (1, "[N]")
+    if values.ndim != wanted:
+        kind = "floats" if wanted == 2 else "integers"
+        raise ValueError(f"{name}: {kind} have shape {form}, got {values.shape} of type {values.dtype}")
+
+
+def _check_finite(name: str, values: np.ndarray) -> None:
+    """Says how many numbers are not finite, and where the first is."""
+    if np.issubdtype(values.dtype, np.floating):
+        bad = np.argwhere(~np.isfinite(values))
+        if len(bad):
+            at = tuple(map(int, bad[0]))
+            raise ValueError(f"{name}: {len(bad)} of {values.size} numbers are not finite, the first at {at}")

@@ -1,7 +1,5 @@
 """Worlds: gridworlds and the small MDPs of the paper's examples."""
 
-import gymnasium
-
 from ggpi.envs.gridworlds import ACTIONS, four_rooms, grid, rooms
 from ggpi.envs.linear_gaussian import LinearGaussian
 from ggpi.envs.ll2td_bias import ll2td_bias
@@ -44,10 +42,3 @@ __all__ = [
     "three_states",
     "with_memory",
 ]
-
-if "ggpi/PointMass-v0" not in gymnasium.registry:
-    gymnasium.register(
-        "ggpi/PointMass-v0",
-        "ggpi.envs.point_mass:point_mass",
-        vector_entry_point="ggpi.envs.point_mass:point_masses",
-    )

@@ -1,0 +1,128 @@
+"""Minari datasets, read and written (extra `data`); they live in MINARI_DATASETS_PATH, and nothing is downloaded.
+
+Minari keeps observations of whole episodes. The acting policy and the step go into the infos, where entry 0
+belongs to the reset, so that what is written and read again is the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from ggpi.data.transitions import Transitions
+
+
+def write_minari(
+    data: Transitions, dataset_id: str, *, env: str | None = None, description: str = ""
+) -> None:
+    """Writes transitions as a dataset such as "pointmass/turns-v0"; `env` is the id of their environment.
+
+    Rewards are zero: a GHM knows of none. Every episode must be whole, each state the one before's next.
+
+    Beyond the paper: data in the format that others read
+    """
+    minari = _minari()
+    episodes = [_buffer(minari, number, episode) for number, episode in enumerate(data.episodes())]
+    facts = {
+        "algorithm_name": "policies that take turns",
+        "author": "ggpi",
+        "author_email": "none",
+        "code_permalink": "none",
+        "description": description or "Transitions collected by ggpi; infos hold the acting policy.",
+    }
+    spaces = {"observation_space": _space(data.state, data.next_state), "action_space": _space(data.action)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Minari recommends things that a dataset without rewards has not
+        minari.create_dataset_from_buffers(
+            dataset_id, episodes, env=env, data_format="hdf5", **spaces, **facts
+        )
+
+
+def read_minari(dataset_id: str, *, observation: str = "observation") -> Transitions:
+    """All transitions of a dataset that is on this disk; −1 where it does not say who acted.
+
+    Of observations that are dictionaries, as the mazes have them, the part named `observation` is taken.
+    Actions outside of the dataset's action space are clipped and counted.
+
+    Beyond the paper: learn from data that others collected
+    """
+    dataset = _minari().load_dataset(dataset_id, download=False)
+    columns = [_columns(episode, observation) for episode in dataset.iterate_episodes()]
+    if not columns:
+        raise ValueError(f"dataset {dataset_id!r} has no episodes")
+    rows = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
+    rows["episode"] = np.repeat(np.arange(len(columns)), [len(column["action"]) for column in columns])
+    rows["action"] = _clipped(rows["action"], dataset.action_space)
+    return Transitions(**rows)
+
+
+def _minari() -> Any:
+    try:
+        import minari
+    except ImportError as error:
+        raise ImportError("Minari datasets need the extra: pip install 'ggpi[data]'") from error
+    return minari
+
+
+def _buffer(minari: Any, number: int, episode: Transitions) -> Any:
+    if not np.array_equal(episode.state[1:], episode.next_state[:-1]):
+        raise ValueError(f"episode {number} has gaps: a state is not the next state of the row before it")
+    none = np.array([-1])
+    return minari.data_collector.EpisodeBuffer(
+        id=number,
+        observations=np.concatenate([episode.state, episode.next_state[-1:]]),
+        actions=episode.action,
+        rewards=np.zeros(len(episode)),
+        terminations=np.asarray(episode.terminated, bool),
+        truncations=np.asarray(episode.truncated, bool),
+        infos={
+            "behaviour": np.concatenate([none, episode.behaviour]),
+            "step": np.concatenate([none, episode.step]),
+        },
+    )
+
+
+def _space(*values: np.ndarray) -> Any:
+    """A space that holds these values."""
+    if values[0].dtype.kind in "iu":
+        return Discrete(int(max(each.max() for each in values)) + 1)
+    return Box(-np.inf, np.inf, values[0].shape[1:], values[0].dtype.type)
+
+
+def _columns(episode: Any, part: str) -> dict[str, np.ndarray]:
+    seen = episode.observations[part] if isinstance(episode.observations, dict) else episode.observations
+    seen, acted, size = _single(seen), _single(episode.actions), len(episode.actions)
+    truncated = np.array(episode.truncations, bool)
+    terminated = np.array(episode.terminations, bool)
+    truncated[-1] |= not terminated[-1]
+    infos = {name: np.asarray(values) for name, values in (episode.infos or {}).items() if values is not None}
+    return {
+        "state": seen[:-1],
+        "action": acted,
+        "next_state": seen[1:],
+        "terminated": terminated,
+        "truncated": truncated & ~terminated,
+        "behaviour": infos["behaviour"][1:] if "behaviour" in infos else np.full(size, -1),
+        "step": infos["step"][1:] if "step" in infos else np.arange(size),
+    }
+
+
+def _single(values: Any) -> np.ndarray:
+    """Integers as they are, other numbers in single precision."""
+    values = np.asarray(values)
+    return values.astype(np.int32 if values.dtype.kind in "iu" else np.float32)
+
+
+def _clipped(actions: np.ndarray, space: Any) -> np.ndarray:
+    if not isinstance(space, Box):
+        return actions
+    inside = np.clip(actions, space.low, space.high)
+    outside = int((np.abs(inside - actions) > 1e-6).reshape(len(actions), -1).any(axis=1).sum())
+    if outside:
+        warnings.warn(
+            f"{outside} of {len(actions)} actions were outside of the action space and clipped", stacklevel=3
+        )
+    return inside.astype(actions.dtype)

@@ -1,0 +1,195 @@
+"""Transitions: what is refused, what a ring keeps, and what comes back from disk."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from ggpi import Transitions
+from ggpi.data import RingBuffer, read_minari, read_npz, write_minari, write_npz
+
+NAMES = [field.name for field in fields(Transitions)]
+
+
+def walk(lengths=(5, 3, 4), discrete=False, seed=0):
+    """Whole episodes of random states; every other one terminates."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number, length in enumerate(lengths):
+        x = (
+            rng.integers(9, size=length + 1)
+            if discrete
+            else rng.normal(size=(length + 1, 3)).astype(np.float32)
+        )
+        a = rng.integers(4, size=length) if discrete else rng.uniform(-1, 1, (length, 2)).astype(np.float32)
+        last = np.arange(length) == length - 1
+        ends = (last & (number % 2 == 0), last & (number % 2 == 1))
+        rows.append((x[:-1], a, x[1:], *ends, rng.integers(3, size=length), [number] * length, range(length)))
+    return Transitions(
+        *(np.concatenate([np.asarray(part) for part in parts]) for parts in zip(*rows, strict=True))
+    )
+
+
+def assert_same(one, other):
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def spoiled(name, place, value):
+    values = np.array(getattr(walk(), name))
+    values[place] = value
+    return replace(walk(), **{name: values})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            spoiled("next_state", (slice(2, 4), 1), np.nan),
+            r"next_state: 2 of 36 numbers .* first at \(2, 1\)",
+        ),
+        (spoiled("action", (0, 0), np.inf), "action: 1 of 24 numbers are not finite"),
+        (replace(walk(), action=walk().action[:, 0]), r"action: floats have shape \[N, D\], got \(12,\)"),
+        (replace(walk(), action=walk().action.astype(int)), r"action: integers have shape \[N\]"),
+        (replace(walk(), action=np.array(["left"] * 12)), "action has type"),
+    ],
+)
+def test_what_is_wrong_is_said(data, message):
+    with pytest.raises(ValueError, match=message):
+        data.check()
+
+
+def test_what_is_right_passes_and_what_is_too_little_does_not():
+    walk().check(at_least=12)
+    walk(discrete=True).check()
+    with pytest.raises(ValueError, match="12 transitions are too few, 256 are needed"):
+        walk().check(at_least=256)
+    with pytest.raises(ValueError, match="one shape"):
+        replace(walk(), next_state=walk().next_state[:, :2])
+    with pytest.raises(ValueError, match="one length"):
+        replace(walk(), step=np.arange(3))
+
+
+def test_a_ring_keeps_the_newest_in_order():
+    data = walk((7, 6, 8))
+    ring = RingBuffer(10)
+    for start in range(0, 21, 4):
+        ring.add(data[start : start + 4])
+        assert_same(ring.ordered(), data[max(0, min(start + 4, 21) - 10) : start + 4])
+    assert len(ring) == 10 and ring.added == 21
+    all_at_once = RingBuffer(10)
+    all_at_once.add(data)
+    assert_same(all_at_once.ordered(), data[11:])
+    roomy = RingBuffer()
+    roomy.add(data)
+    assert_same(roomy.ordered(), data)
+    assert roomy.ordered().state.base is not None, "a view until the ring is full"
+
+
+def test_a_ring_is_sampled_uniformly_and_by_seed():
+    data = walk((4, 4))
+    ring = RingBuffer(5)
+    ring.add(data)
+    n = 20_000
+    drawn = ring.sample(n, np.random.default_rng(1))
+    assert_same(drawn, ring.sample(n, np.random.default_rng(1)))
+    shares = [(drawn.state == row).all(axis=1).mean() for row in data.state]
+    assert shares[:3] == [0, 0, 0]
+    assert (np.abs(np.array(shares[3:]) - 0.2) < 5 * np.sqrt(0.16 / n)).all()
+    pairs = drawn.state[:, :1] + 1j * drawn.next_state[:, :1]
+    assert set(pairs.ravel()) <= set((data.state[:, :1] + 1j * data.next_state[:, :1]).ravel()), (
+        "rows stay whole"
+    )
+
+
+def test_a_ring_refuses_what_does_not_fit():
+    ring = RingBuffer(5)
+    with pytest.raises(ValueError, match="nothing was added"):
+        ring.sample(1, np.random.default_rng(0))
+    ring.add(walk())
+    with pytest.raises(ValueError, match="holds state of shape"):
+        ring.add(walk(discrete=True))
+    with pytest.raises(ValueError, match="at least one transition"):
+        RingBuffer(0)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_npz_gives_back_what_was_written(tmp_path, discrete):
+    data = walk(discrete=discrete)
+    write_npz(tmp_path / "walk.npz", data)
+    back = read_npz(tmp_path / "walk.npz")
+    assert_same(back, data)
+    assert back.state.dtype == data.state.dtype
+    assert [path.name for path in tmp_path.iterdir()] == ["walk.npz"]
+
+
+def test_npz_refuses_what_is_damaged_or_foreign(tmp_path):
+    path = tmp_path / "a.npz"
+    write_npz(path, walk())
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(ValueError, match=r"a\.npz cannot be read"):
+        read_npz(path)
+    np.savez(path, state=np.zeros(3))
+    with pytest.raises(ValueError, match="it holds state, and is not"):
+        read_npz(path)
+    np.savez(path, format=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match="pickle"):
+        read_npz(path)
+    with pytest.raises(ValueError, match="only booleans, integers and floats"):
+        write_npz(path, replace(walk(), behaviour=np.array(["a"] * 12)))
+    with pytest.raises(FileNotFoundError):
+        read_npz(tmp_path / "none.npz")
+
+
+@pytest.fixture
+def minari(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    return pytest.importorskip("minari")
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_minari_gives_back_what_was_written(minari, tmp_path, discrete):
+    data = walk(discrete=discrete)
+    write_minari(data, "ggpi/walk-v0")
+    assert any(tmp_path.rglob("*.hdf5"))
+    assert_same(read_minari("ggpi/walk-v0"), data)
+
+
+@pytest.mark.filterwarnings("ignore:.*env.*:UserWarning:minari")
+def test_minari_datasets_of_others(minari):
+    """Dictionaries of observations, no word of who acted, actions out of range."""
+    from gymnasium.spaces import Box, Dict
+    from minari.data_collector import EpisodeBuffer
+
+    seen = np.arange(8.0).reshape(4, 2)
+    episode = EpisodeBuffer(
+        id=0,
+        observations={"observation": seen, "goal": np.zeros((4, 1))},
+        actions=np.array([[0.5], [3.0], [-0.5]]),
+        rewards=np.ones(3),
+        terminations=np.zeros(3, bool),
+        truncations=np.zeros(3, bool),
+    )
+    minari.create_dataset_from_buffers(
+        "others/maze-v0",
+        [episode],
+        observation_space=Dict(observation=Box(-9, 9, (2,), float), goal=Box(-9, 9, (1,), float)),
+        action_space=Box(-1, 1, (1,), float),
+        algorithm_name="a",
+        author="b",
+        author_email="c",
+        code_permalink="d",
+        description="e",
+    )
+    with pytest.warns(UserWarning, match="1 of 3 actions were outside"):
+        data = read_minari("others/maze-v0")
+    np.testing.assert_array_equal(data.state, seen[:-1])
+    np.testing.assert_array_equal(data.action[:, 0], [0.5, 1.0, -0.5])
+    assert data.behaviour.tolist() == [-1, -1, -1] and data.step.tolist() == [0, 1, 2]
+    assert data.truncated.tolist() == [False, False, True], "a record that merely stops is truncated"
+    assert data.state.dtype == np.float32
+
+
+def test_minari_refuses_gaps(minari):
+    with pytest.raises(ValueError, match="episode 0 has gaps"):
+        write_minari(walk()[[0, 2, 3]], "ggpi/gaps-v0")
