@@ -12,7 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,11 +83,14 @@ def fit(
     spec: StateSpec | None = None,
     out: str | Path | None = None,
     tensorboard: bool = False,
+    watch: Callable[[int, Any], None] | None = None,
 ) -> GHMs:
     """Learns μ_γ and μ_β, β = γ(1−α), of every policy from transitions of any behaviour.
 
     What is not given comes from the preset. With `out`, metrics, checkpoints and the finished models are kept
     there, and a run that was interrupted goes on. `spec` says which numbers of a state are special.
+    `watch` is called with the step and the models stacked horizon by horizon, before the first and after
+    every chunk; it copies what it keeps, for the next chunk overwrites them.
 
     Paper: Alg 2, Eq 8
     """
@@ -104,7 +107,7 @@ def fit(
     _check(data, recipe, spec)
     training = _Training(policies, data, horizons, recipe, spec, key)
     log = _Log(out, training.fingerprint, tensorboard)
-    models = _train(training, log)
+    models = _train(training, log, watch or (lambda step, models: None))
     per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
     ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
     if log.directory:
@@ -213,9 +216,10 @@ class _Training:
         return lambda models: np.asarray(compiled(models, self.scored, self.bank))
 
 
-def _train(training: _Training, log: _Log) -> Any:
+def _train(training: _Training, log: _Log, watch: Callable[[int, Any], None]) -> Any:
     steps, size = training.recipe.steps, training.recipe.chunk
     state, done = log.resume(training.initial)
+    watch(done, state.models)
     with progress(steps, "fit") as advance:
         begun, first = time.monotonic(), done
         while done < steps:
@@ -227,6 +231,7 @@ def _train(training: _Training, log: _Log) -> Any:
             held_out = training.score(state.models)
             log.write(done, losses.mean(axis=0), held_out, rate)
             log.checkpoint(state, done, is_last=done == steps)
+            watch(done, state.models)
             advance(done, f"{rate:.0f} steps/s, loss {losses.mean():.3f}, held-out {held_out.mean():.3f}")
     return state.models
 

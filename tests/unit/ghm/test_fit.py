@@ -1,5 +1,6 @@
 """fit: what it refuses, what it keeps, and that nothing is lost when it is killed."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -211,3 +212,11 @@ def test_foreign_and_damaged_directories_are_refused(tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         ggpi.load(tmp_path / "models")
     assert ghms.names == ["right", "left"]
+
+
+def test_training_can_be_watched():
+    seen = []
+    ghms = small_fit(steps=300, watch=lambda step, models: seen.append((step, np.array(models.context))))
+    assert [step for step, _ in seen] == [0, 250, 300]
+    assert all((one != other).any() for (_, one), (_, other) in itertools.pairwise(seen))
+    np.testing.assert_array_equal(seen[-1][1][:2], ghms.models[0.9].context)
