@@ -25,7 +25,7 @@ def energy_distance(x: ArrayLike, y: ArrayLike) -> float:
     return float(2 * cdist(x, y).mean() - _within(x) - _within(y))
 
 
-def wasserstein_distance(x: ArrayLike, y: ArrayLike) -> float:
+def wasserstein(x: ArrayLike, y: ArrayLike) -> float:
     """The mean distance under the best matching of two clouds [n, D] of one size; O(n³).
 
     Two clouds of one distribution are apart as well, by less the larger they are.
