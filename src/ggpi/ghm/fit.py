@@ -22,13 +22,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from ggpi import io, saving
+from ggpi import saving
 from ggpi.data import StateSpec, Transitions
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow import FlowConfig
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
 from ggpi.ghm.losses import CETD, LOSSES, Loss, check_supported
 from ggpi.ghm.targets import Record
+from ggpi.ghm.training_log import TrainingLog
 from ggpi.ghm.vae import VAEConfig
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.bank import PolicyBank
@@ -106,7 +107,7 @@ def fit(
     spec = spec or StateSpec(tuple(f"x{i}" for i in range(np.shape(data.state)[-1])))
     _check(data, recipe, spec)
     training = _Training(policies, data, horizons, recipe, spec, key)
-    log = _Log(out, training.fingerprint, tensorboard)
+    log = TrainingLog(out, training.fingerprint, tensorboard)
     models = _train(training, log, watch or (lambda step, models: None))
     per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
     ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
@@ -216,7 +217,7 @@ class _Training:
         return lambda models: np.asarray(compiled(models, self.scored, self.bank))
 
 
-def _train(training: _Training, log: _Log, watch: Callable[[int, Any], None]) -> Any:
+def _train(training: _Training, log: TrainingLog, watch: Callable[[int, Any], None]) -> Any:
     steps, size = training.recipe.steps, training.recipe.chunk
     state, done = log.resume(training.initial)
     watch(done, state.models)
@@ -234,87 +235,6 @@ def _train(training: _Training, log: _Log, watch: Callable[[int, Any], None]) ->
             watch(done, state.models)
             advance(done, f"{rate:.0f} steps/s, loss {losses.mean():.3f}, held-out {held_out.mean():.3f}")
     return state.models
-
-
-class _Log:
-    """Metrics and checkpoints in a directory; nothing without one."""
-
-    EVERY = 20.0
-    """Seconds between checkpoints."""
-
-    def __init__(self, out: str | Path | None, fingerprint: str, tensorboard: bool):
-        self.directory = Path(out) if out else None
-        self.fingerprint, self.written, self.last_step = fingerprint, time.monotonic(), 0
-        if tensorboard and not out:
-            raise ValueError("tensorboard=True needs out=, the directory where its files go")
-        if self.directory:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        self.board = _summary_writer(self.directory) if tensorboard and self.directory else None
-
-    def resume(self, initial: _State) -> tuple[_State, int]:
-        """The state to start from, and how many steps it has behind it."""
-        if not self.directory or not (self.directory / "checkpoint" / "about.json").exists():
-            return initial, 0
-        arrays, about = io.load(self.directory / "checkpoint")
-        if about.get("fingerprint") != self.fingerprint:
-            raise ValueError(
-                f"{self.directory} holds a run with other data, policies or settings; choose another out="
-            )
-        leaves, structure = jax.tree.flatten(eqx.filter(initial, eqx.is_array))
-        saved = [jnp.asarray(arrays[f"{i:05d}"]) for i in range(len(leaves))]
-        self.last_step = about["step"]
-        self._forget_metrics_after(self.last_step)
-        return eqx.combine(jax.tree.unflatten(structure, saved), initial), self.last_step
-
-    def checkpoint(self, state: _State, step: int, is_last: bool) -> None:
-        if not self.directory or (not is_last and time.monotonic() - self.written < self.EVERY):
-            return
-        leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
-        arrays = {f"{i:05d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
-        io.save(self.directory / "checkpoint", arrays, {"fingerprint": self.fingerprint, "step": step})
-        self.written, self.last_step = time.monotonic(), step
-
-    def check_finite(self, losses: np.ndarray, first: int) -> None:
-        bad = np.argwhere(~np.isfinite(losses))
-        if len(bad):
-            where = (
-                f"{self.directory / 'checkpoint'} (step {self.last_step})"
-                if self.directory
-                else "none (no out=)"
-            )
-            raise FloatingPointError(
-                f"the loss of model {bad[0, 1]} is {losses[tuple(bad[0])]} at step {first + bad[0, 0]}; "
-                f"last good checkpoint: {where}. A smaller learning_rate or kl_weight may help"
-            )
-
-    def write(self, step: int, loss: np.ndarray, held_out: np.ndarray, rate: float) -> None:
-        if not self.directory:
-            return
-        row = {"step": step, "loss": loss, "held_out": held_out, "steps_per_second": round(rate, 2)}
-        with (self.directory / "metrics.jsonl").open("a", encoding="utf-8") as file:
-            file.write(io.to_json(row).replace("\n", "") + "\n")
-        if self.board:
-            for name, values in (("loss", loss), ("held_out", held_out)):
-                self.board.add_scalar(name, float(values.mean()), step)
-
-    def _forget_metrics_after(self, step: int) -> None:
-        path = self.directory / "metrics.jsonl" if self.directory else None
-        if path and path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if line.endswith("}") and _step_of(line) <= step]
-            io.write_text(path, "".join(line + "\n" for line in kept))
-
-
-def _step_of(line: str) -> int:
-    return int(line.split('"step":', 1)[1].split(",", 1)[0])
-
-
-def _summary_writer(directory: Path):
-    try:
-        from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ImportError("tensorboard=True needs tensorboardX: pip install tensorboardX") from error
-    return SummaryWriter(str(directory))
 
 
 def _named(given: Any, known: dict[str, Any], what: str) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 import ggpi
 from ggpi.ghm.fit import fit
+from ggpi.ghm.training_log import TrainingLog
 
 SMALL = ggpi.VAEConfig(width=16, depth=1)
 KEY = jax.random.key(0)
@@ -83,9 +84,9 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatc
 
     recipe = module.Recipe(SMALL, loss, steps=20, batch_size=32, chunk=5)
     monkeypatch.setitem(module.PRESETS, "cpu", recipe)
-    monkeypatch.setattr(module._Log, "EVERY", 0.0)
+    monkeypatch.setattr(TrainingLog, "EVERY", 0.0)
     whole = fit(POLICIES, DATA, 0.9, 0.5, key=KEY)
-    write = module._Log.write
+    write = TrainingLog.write
 
     def dies(log, step, *rest):
         write(log, step, *rest)
@@ -93,7 +94,7 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatc
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(module._Log, "write", dies)
+        patch.setattr(TrainingLog, "write", dies)
         fit(POLICIES, DATA, 0.9, 0.5, key=KEY, out=tmp_path)
     resumed = fit(POLICIES, DATA, 0.9, 0.5, key=KEY, out=tmp_path)
     for one, other in zip(leaves(whole), leaves(resumed), strict=True):
@@ -112,14 +113,15 @@ def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
         sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
         import test_fit as t
         from ggpi.ghm import fit as module
-        module._Log.EVERY = 0.0
+        TrainingLog = t.TrainingLog
+        TrainingLog.EVERY = 0.0
         module.PRESETS["cpu"] = module.Recipe(t.SMALL, t.ggpi.CETD(), steps=60, batch_size=32, chunk=2)
         if sys.argv[1] == "kill":
-            check = module._Log.checkpoint
+            check = TrainingLog.checkpoint
             def killed(log, state, step, is_last):
                 check(log, state, step, is_last)
                 if step >= 30: os.kill(os.getpid(), 9)
-            module._Log.checkpoint = killed
+            TrainingLog.checkpoint = killed
         t.fit(t.POLICIES, t.DATA, 0.9, 0.5, key=t.KEY, out=sys.argv[2])
         """
     )

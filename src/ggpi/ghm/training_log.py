@@ -1,0 +1,103 @@
+"""What a training keeps in its directory: metrics as it goes, and checkpoints to go on from.
+
+OUT/metrics.jsonl    a line per chunk: step, loss and held-out score of each model, steps per second
+OUT/checkpoint/      weights, slow copy and moments of the last checkpoint, written at one stroke
+OUT/models/          the finished models, as `ggpi.save` writes them
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi import io
+
+
+class TrainingLog:
+    """Metrics and checkpoints in a directory; nothing without one.
+
+    Beyond the paper: nothing is lost when a run is killed
+    """
+
+    EVERY = 20.0
+    """Seconds between checkpoints."""
+
+    def __init__(self, out: str | Path | None, fingerprint: str, tensorboard: bool):
+        self.directory = Path(out) if out else None
+        self.fingerprint, self.written, self.last_step = fingerprint, time.monotonic(), 0
+        if tensorboard and not out:
+            raise ValueError("tensorboard=True needs out=, the directory where its files go")
+        if self.directory:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        self.board = _summary_writer(self.directory) if tensorboard and self.directory else None
+
+    def resume(self, initial: Any) -> tuple[Any, int]:
+        """The state to start from, and how many steps it has behind it."""
+        if not self.directory or not (self.directory / "checkpoint" / "about.json").exists():
+            return initial, 0
+        arrays, about = io.load(self.directory / "checkpoint")
+        if about.get("fingerprint") != self.fingerprint:
+            raise ValueError(
+                f"{self.directory} holds a run with other data, policies or settings; choose another out="
+            )
+        leaves, structure = jax.tree.flatten(eqx.filter(initial, eqx.is_array))
+        saved = [jnp.asarray(arrays[f"{i:05d}"]) for i in range(len(leaves))]
+        self.last_step = about["step"]
+        self._forget_metrics_after(self.last_step)
+        return eqx.combine(jax.tree.unflatten(structure, saved), initial), self.last_step
+
+    def checkpoint(self, state: Any, step: int, is_last: bool) -> None:
+        if not self.directory or (not is_last and time.monotonic() - self.written < self.EVERY):
+            return
+        leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
+        arrays = {f"{i:05d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        io.save(self.directory / "checkpoint", arrays, {"fingerprint": self.fingerprint, "step": step})
+        self.written, self.last_step = time.monotonic(), step
+
+    def check_finite(self, losses: np.ndarray, first: int) -> None:
+        bad = np.argwhere(~np.isfinite(losses))
+        if len(bad):
+            where = (
+                f"{self.directory / 'checkpoint'} (step {self.last_step})"
+                if self.directory
+                else "none (no out=)"
+            )
+            raise FloatingPointError(
+                f"the loss of model {bad[0, 1]} is {losses[tuple(bad[0])]} at step {first + bad[0, 0]}; "
+                f"last good checkpoint: {where}. A smaller learning_rate or kl_weight may help"
+            )
+
+    def write(self, step: int, loss: np.ndarray, held_out: np.ndarray, rate: float) -> None:
+        if not self.directory:
+            return
+        row = {"step": step, "loss": loss, "held_out": held_out, "steps_per_second": round(rate, 2)}
+        with (self.directory / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(io.to_json(row).replace("\n", "") + "\n")
+        if self.board:
+            for name, values in (("loss", loss), ("held_out", held_out)):
+                self.board.add_scalar(name, float(values.mean()), step)
+
+    def _forget_metrics_after(self, step: int) -> None:
+        path = self.directory / "metrics.jsonl" if self.directory else None
+        if path and path.exists():
+            lines = path.read_text(encoding="utf-8").splitlines()
+            kept = [line for line in lines if line.endswith("}") and _step_of(line) <= step]
+            io.write_text(path, "".join(line + "\n" for line in kept))
+
+
+def _step_of(line: str) -> int:
+    return int(line.split('"step":', 1)[1].split(",", 1)[0])
+
+
+def _summary_writer(directory: Path):
+    try:
+        from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ImportError("tensorboard=True needs tensorboardX: pip install tensorboardX") from error
+    return SummaryWriter(str(directory))
