@@ -58,6 +58,7 @@ _NAMES = {
     "cetd_replay": "ghm",
     "polynomial_steps": "ghm",
     "fit": "ghm.fit",
+    "diagnose": "diagnosis",
     "VAEConfig": "ghm.vae",
     "FlowConfig": "ghm.flow",
     "CEMC": "ghm.losses",

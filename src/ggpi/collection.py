@@ -92,8 +92,7 @@ def _record(vector, bank, num_steps, switch_every, seed, progress) -> list[Colum
     idle = np.zeros(vector.num_envs, bool)  # this step of the row merely resets it
     columns, recorded, clipped = [], 0, 0
     while recorded < num_steps:
-        key, now = jax.random.split(key)
-        actions = np.asarray(_act(bank, turns.index, states, now))
+        actions = np.asarray(_act(bank, turns.index, states, key, np.uint32(len(columns))))
         actions, outside = _executed(actions, vector.single_action_space)
         observed, _, terminated, truncated, info = vector.step(actions)
         following = _read(observed)
@@ -135,8 +134,8 @@ class _Turns:
 
 
 @eqx.filter_jit
-def _act(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
-    return bank.sample(index, states, key=key)
+def _act(bank: PolicyBank, index: Any, states: Any, key: Any, time: Any) -> Any:
+    return bank.sample(index, states, key=jax.random.fold_in(key, time))
 
 
 def _read(observed: Any) -> np.ndarray:

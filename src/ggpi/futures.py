@@ -35,20 +35,19 @@ def simulate_futures(
     for t in range(1, int(left.max(initial=0)) + 1):
         moving = np.count_nonzero(left >= t)
         result[:moving] = world.step(result[:moving], a[:moving], rng)
-        key, now = jax.random.split(key)
-        a = _act(bank, result, int((left > t).sum()), now)
+        a = _act(bank, result, int((left > t).sum()), key, np.uint32(t))
     final = np.empty_like(result)
     final[order] = result
     return final
 
 
-def _act(bank: PolicyBank, states: np.ndarray, count: int, key: Any) -> np.ndarray:
+def _act(bank: PolicyBank, states: np.ndarray, count: int, key: Any, time: Any) -> np.ndarray:
     """Actions for the first `count` states, and for some more: so that few shapes are compiled."""
     size = next((16**k for k in range(1, 8) if 16**k >= count), len(states))
     some = states[:size]
-    return np.asarray(_sample(bank, some if some.dtype.kind in "iu" else some.astype(np.float32), key))
+    return np.asarray(_sample(bank, some if some.dtype.kind in "iu" else some.astype(np.float32), key, time))
 
 
 @eqx.filter_jit
-def _sample(bank: PolicyBank, states: Any, key: Any) -> Any:
-    return bank.sample(np.zeros(len(states), np.int32), states, key=key)
+def _sample(bank: PolicyBank, states: Any, key: Any, time: Any) -> Any:
+    return bank.sample(np.zeros(len(states), np.int32), states, key=jax.random.fold_in(key, time))

@@ -1,0 +1,79 @@
+"""All numbers of all models of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from ggpi.diagnosis.health import action_sensitivity, horizon_consistency, state_dependence
+from ggpi.diagnosis.measures import draw, measure
+from ggpi.diagnosis.truth import true_futures
+from ggpi.ghm.base import GHMs
+from ggpi.progress import progress
+from ggpi.typing import Key
+
+
+def diagnose(
+    ghms: GHMs,
+    policies: Sequence[Any] | None,
+    env_or_trajectories: Any,
+    *,
+    key: Key,
+    num_pairs: int = 16,
+    num_samples: int = 256,
+    seed: int = 0,
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Numbers by policy and horizon: `numbers["up"]["0.9"]["energy"]`; None takes the models' own policies.
+
+    The truth comes from a world of `ggpi.envs`, which is simulated; from transitions, of which each policy's own
+    are followed; or from a Gymnasium environment, which is run. Distances are in units of the true displacement's
+    spread, and `…_floor` is the same number between two sets of true futures. `left_out` counts the draws of T
+    that lay beyond the record.
+
+    Paper: Fig 5, Fig 18
+    """
+    policies = ghms.policies if policies is None else policies
+    if len(policies) != len(ghms.policies):
+        raise ValueError(f"there are models of {len(ghms.policies)} policies, got {len(policies)} policies")
+    horizons = [(ghms.gamma, None), *((ghms.horizon(alpha), alpha) for alpha in ghms.alphas)]
+    numbers: dict[str, dict[str, dict[str, Any]]] = {}
+    with progress(len(policies) * len(horizons), "diagnosing") as advance:
+        for k, name in enumerate(names(policies)):
+            for i, (horizon, alpha) in enumerate(horizons):
+                truth = true_futures(
+                    env_or_trajectories,
+                    policies,
+                    k,
+                    horizon,
+                    num_pairs=num_pairs,
+                    num_samples=num_samples,
+                    seed=seed,
+                )
+                now = jax.random.fold_in(jax.random.fold_in(key, k), i)
+                about = _about(ghms, policies[k], k, alpha, truth, now)
+                numbers.setdefault(name, {})[f"{horizon:g}"] = about
+                advance(k * len(horizons) + i + 1, name)
+    return numbers
+
+
+def _about(ghms: GHMs, policy: Any, k: int, alpha: float | None, truth: Any, key: Key) -> dict[str, Any]:
+    """The numbers of one model."""
+    model, keys = ghms.segment(k, alpha), jax.random.split(key, 4)
+    drawn = draw(model, truth.state, truth.action, truth.future.shape[1], key=keys[0])
+    facts = measure(model, truth, drawn, key=keys[1])
+    facts |= action_sensitivity(model, truth, key=keys[2]) | state_dependence(truth, drawn)
+    if alpha is not None:
+        far, beta = ghms.segment(k, None), ghms.horizon(alpha)
+        facts |= horizon_consistency(model, far, policy, beta, ghms.gamma, truth, key=keys[3])
+    return facts | {"left_out": truth.left_out}
+
+
+def names(policies: Sequence[Any]) -> list[str]:
+    """A name for each policy, with its number where names repeat.
+
+    Beyond the paper: a table needs names
+    """
+    given = [getattr(policy, "name", "") or f"π{k}" for k, policy in enumerate(policies)]
+    return [f"{name} ({k})" if given.count(name) > 1 else name for k, name in enumerate(given)]

@@ -1,0 +1,180 @@
+"""Diagnosis: the exact model is found to be right, and each fault is found by the number that is there for it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ggpi
+from ggpi.data import StateSpec
+from ggpi.diagnosis import recorded_futures, true_futures
+from ggpi.diagnosis.measures import draw
+from ggpi.envs import LinearGaussian, WorldVectorEnv
+from ggpi.ghm import GHMs
+from ggpi.ghm.frame import Frame, fit_frame
+from ggpi.ghm.model import AbstractDensityModel
+from ggpi.ghm.vae import VAEConfig
+from ggpi.policies.linear import linear_policy
+
+KEY = jax.random.key(0)
+SYSTEM = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.6)
+POLICY = linear_policy(SYSTEM.gain, SYSTEM.bias, SYSTEM.action_std, "steady", -np.inf, np.inf)
+ENVS = WorldVectorEnv(SYSTEM, 50, max_steps=60)
+GAMMA, ALPHA = 0.8, 0.25
+BETA = GAMMA * (1 - ALPHA)
+FRAME = fit_frame(np.ones((2, 1)), np.ones((2, 1)), np.ones((2, 1)), StateSpec(("x",)), None)
+
+
+class Exact(AbstractDensityModel):
+    """μ of the linear-Gaussian system, with faults to choose from."""
+
+    frame: Frame
+    beta: float
+    shift: float = 0.0
+    widen: float = 1.0
+    deaf: bool = False
+    collapsed: bool = False
+
+    @property
+    def noise_size(self):
+        return 2
+
+    def _parts(self, state, action):
+        if self.deaf:
+            action = 0 * action
+        if self.collapsed:
+            state, action = 0 * state, 0 * action
+        offsets, covariances = SYSTEM.components([0.0], [0.0], 80)
+        first = SYSTEM.A[0, 0] * state[0] + SYSTEM.B[0, 0] * action[0]
+        powers = jnp.asarray(SYSTEM.closed_loop[0, 0] ** np.arange(80))
+        return powers * first + offsets[:, 0], jnp.sqrt(jnp.asarray(covariances[:, 0, 0]))
+
+    def push(self, state, action, noise):
+        means, spreads = self._parts(state, action)
+        u = jax.scipy.stats.norm.cdf(noise[0])
+        time = jnp.clip((jnp.log1p(-u) / np.log(self.beta)).astype(int), 0, 79)
+        return (means[time] + self.shift + self.widen * spreads[time] * noise[1])[None]
+
+    def log_prob(self, target, state, action):
+        means, spreads = self._parts(state, action)
+        weights = np.log1p(-self.beta) + np.arange(80) * np.log(self.beta)
+        return jax.nn.logsumexp(weights + jax.scipy.stats.norm.logpdf(target[0], means, spreads))
+
+
+def exact(beta, **faults):
+    return Exact(FRAME, beta, **faults)
+
+
+def models(near=None, far=None):
+    return GHMs((POLICY,), GAMMA, (ALPHA,), {GAMMA: [far or exact(GAMMA)], BETA: [near or exact(BETA)]})
+
+
+def numbers(ghms, source=SYSTEM, **options):
+    found = ggpi.diagnose(ghms, None, source, key=KEY, **options)
+    return found["steady"][f"{GAMMA:g}"], found["steady"][f"{BETA:g}"]
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    return numbers(models())
+
+
+def test_the_exact_model_is_as_near_to_the_truth_as_the_truth(healthy):
+    for about in healthy:
+        assert about["energy"] < about["energy_floor"] + 0.01
+        assert about["wasserstein"] < 1.3 * about["wasserstein_floor"]
+        assert about["value_error"] < 1.3 * about["value_error_floor"]
+        assert about["mean_error"] < 0.05
+        assert about["spread_ratio"] == pytest.approx(1, abs=0.05)
+        assert about["state_dependence"] == pytest.approx(about["state_dependence_true"], abs=0.05)
+        assert about["action_sensitivity"] == pytest.approx(about["action_sensitivity_true"], abs=0.03)
+        assert about["left_out"] == 0
+    assert abs(healthy[1]["consistency"]) < 0.01
+    assert "consistency" not in healthy[0]
+
+
+def test_the_likelihood_is_the_entropy_of_the_truth(healthy):
+    truth = true_futures(SYSTEM, [POLICY], 0, GAMMA)
+    scores = [
+        -SYSTEM.log_prob(futures, state, action, GAMMA).mean()
+        for futures, state, action in zip(truth.future, truth.state, truth.action, strict=True)
+    ]
+    assert healthy[0]["nll"] == pytest.approx(np.mean(scores), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen"),
+    [
+        ({"shift": 0.3}, lambda bad, good: bad["mean_error"] > 0.3 and bad["energy"] > good["energy"] + 0.1),
+        ({"widen": 2.0}, lambda bad, good: bad["spread_ratio"] > 1.4),
+        (
+            {"deaf": True},
+            lambda bad, good: abs(bad["action_sensitivity"]) < 0.02 < good["action_sensitivity"],
+        ),
+        (
+            {"collapsed": True},
+            lambda bad, good: bad["state_dependence"] < 0.02 < good["state_dependence"] / 5,
+        ),
+    ],
+    ids=["shift", "widen", "deaf", "collapsed"],
+)
+def test_faults_are_found(healthy, fault, seen):
+    bad, _ = numbers(models(far=exact(GAMMA, **fault)))
+    assert seen(bad, healthy[0])
+    assert bad["wasserstein"] > healthy[0]["wasserstein"]
+
+
+def test_horizons_that_contradict_each_other_are_found():
+    _, near = numbers(models(near=exact(0.95)))
+    assert near["consistency"] > 0.01
+
+
+def test_trajectories_do_as_well():
+    data = ggpi.collect(ENVS, [POLICY], 12_000, seed=1)
+    far, near = numbers(models(), data)
+    assert far["energy"] < far["energy_floor"] + 0.02 and near["energy"] < near["energy_floor"] + 0.02
+    assert abs(far["state_dependence"] - far["state_dependence_true"]) < 0.05
+    assert "action_sensitivity_true" not in far, "a record cannot be asked what another action does"
+    bad, _ = numbers(models(far=exact(GAMMA, shift=0.5)), data)
+    assert bad["energy"] > far["energy"] + 0.05
+    assert bad["nll"] == far["nll"], "a shift of samples is none of the density here"
+
+
+def test_futures_of_a_record_are_those_of_the_policy():
+    data = ggpi.collect(ENVS, [POLICY], 20_000, seed=2)
+    n, beta = 4000, 0.9
+    truth = recorded_futures(data, 0, beta, n)
+    means = [SYSTEM.mean(x, a, beta)[0] for x, a in zip(truth.state, truth.action, strict=True)]
+    error = truth.future[:, 0, 0] - means
+    assert abs(error.mean()) < 5 * error.std() / np.sqrt(n)
+    assert 0 < truth.left_out < 0.02 * 2 * n
+
+
+def test_other_policies_steps_are_not_followed():
+    data = ggpi.collect(ENVS, [POLICY, POLICY], 3000, switch_every=5, seed=3)
+    truth = recorded_futures(data, 0, 0.8, 200)
+    assert truth.left_out > 0
+    with pytest.raises(ValueError, match="models of 1 policies, got 2"):
+        ggpi.diagnose(models(), [POLICY, POLICY], data, key=KEY)
+
+
+def test_learned_models_and_environments_by_name():
+    policies = ggpi.policies.linear.direction_policies()[:2]
+    data = ggpi.collect("ggpi/PointMass-v0", policies, 300, switch_every=40)
+    frame = fit_frame(data.state, data.action, data.next_state, ggpi.envs.PointMass.spec, None)
+    vaes = [VAEConfig(width=8, depth=1).build(frame, key=key) for key in jax.random.split(KEY, 2)]
+    ghms = GHMs(tuple(policies), 0.8, (0.25,), {0.8: vaes, 0.6000000000000001: vaes})
+    found = ggpi.diagnose(ghms, None, "ggpi/PointMass-v0", key=KEY, num_pairs=4, num_samples=32)
+    assert list(found) == ["right", "up"]
+    about = found["up"]["0.6"]
+    assert about["nll"] <= about["negative_elbo"] + 0.02, "more draws, a tighter bound"
+    assert all(np.isfinite(np.ravel(value)).all() for value in about.values())
+    assert len(about["mean_true"]) == 4
+
+
+def test_draws_belong_to_their_pairs():
+    states, actions = np.array([[0.0], [5.0]]), np.zeros((2, 1))
+    drawn = draw(exact(GAMMA), states, actions, 500, key=KEY)
+    assert drawn.shape == (2, 500, 1)
+    assert abs(drawn[0].mean() - SYSTEM.mean([0.0], [0.0], GAMMA)[0]) < 0.1
+    assert abs(drawn[1].mean() - SYSTEM.mean([5.0], [0.0], GAMMA)[0]) < 0.3
