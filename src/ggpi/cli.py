@@ -1,4 +1,4 @@
-"""The command `ggpi`: list, run, plot, eq. Nothing heavy is imported before it is needed."""
+"""The command `ggpi`: list, run, plot, diagnose, eq. Nothing heavy is imported before it is needed."""
 
 import argparse
 import contextlib
@@ -23,6 +23,7 @@ examples:
   ggpi run four-rooms-transfer --gamma .95 --seed 3     any field of its config may be changed
   ggpi run four-rooms-transfer --help                   what these fields are
   ggpi plot results/four-rooms-transfer-cpu-seed0       draw again without computing
+  ggpi diagnose MODELS --env ggpi/PointMass-v0          learned models against true futures
   ggpi eq 3.2                                           where Theorem 3.2 is in the code
 """
 FIELDS = "Any field of the experiment's config is an option too, such as --seed 3 or --alpha 1/9."
@@ -55,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     title = "Generalised policy improvement with geometric policy composition."
     parser = _Parser(prog="ggpi", description=title, epilog=EXAMPLES, formatter_class=raw, allow_abbrev=False)
-    commands = parser.add_subparsers(title="commands", metavar="{list,run,plot,eq}", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="{list,run,plot,diagnose,eq}", required=True)
 
     commands.add_parser("list", help="name all experiments").set_defaults(command=show_list)
 
@@ -74,6 +75,16 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("plot", help="redraw finished results")
     command.add_argument("directory", metavar="DIR", type=Path, help="a directory written by ggpi run")
     command.set_defaults(command=plot)
+
+    command = commands.add_parser("diagnose", help="hold saved models against true futures")
+    command.add_argument(
+        "models", metavar="MODELS", type=Path, help="written by ggpi.save, or by ggpi.fit(out=…)"
+    )
+    command.add_argument("--env", metavar="ID", help="a Gymnasium environment, such as ggpi/PointMass-v0")
+    command.add_argument("--data", metavar="FILE", help="trajectories: an .npz of ours, or a Minari dataset")
+    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/diagnose-NAME")
+    command.add_argument("--seed", type=int, default=0)
+    command.set_defaults(command=diagnose)
 
     command = commands.add_parser("eq", help="find an item of the paper in the code")
     command.add_argument("id", metavar="ID", nargs="+", help='such as 3.2, "Thm 3.2", eq6, "Fig 3", "Alg 1"')
@@ -130,6 +141,19 @@ def show(experiment: Any, metrics: Any, directory: Path) -> None:
     tables = experiment.table(metrics)
     Console().print(*(tables if isinstance(tables, list) else [tables]), sep="\n")
     print(f"figure:  {directory / 'figure.png'}\nnumbers: {directory / 'metrics.json'}")
+
+
+def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Prints how near saved models are to the truth, and draws it."""
+    use_compilation_cache()
+    from rich.console import Console
+
+    from ggpi.lab import model_report
+
+    out = options.out or Path("results") / f"diagnose-{options.models.resolve().name}"
+    table = model_report.report(options.models, options.env, options.data, out, options.seed)
+    Console().print(table)
+    print(f"figure:  {out / 'figure.png'}\nnumbers: {out / 'metrics.json'}")
 
 
 def show_equation(options: argparse.Namespace, rest: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from gymnasium.vector import VectorEnv
 
 from ggpi.collection import collect
 from ggpi.data import Transitions
-from ggpi.envs import World, WorldVectorEnv
+from ggpi.envs import Pendulum, World, WorldVectorEnv
 from ggpi.futures import simulate_futures
 from ggpi.ghm.targets import followed_steps
 
@@ -74,8 +74,10 @@ def _world_of(source: Any) -> World | None:
     """The world itself, or the one inside an environment that we made of it."""
     if isinstance(source, Transitions):
         return None
+    if source == "Pendulum-v1":
+        return Pendulum()
     if isinstance(source, str):
-        source = gymnasium.make(source).unwrapped
+        source = gymnasium.make(source)
     inner = source.unwrapped if isinstance(source, gymnasium.Env | VectorEnv) else source
     found = getattr(inner, "world", inner)
     return found if isinstance(found, World) and not isinstance(found, gymnasium.Env | VectorEnv) else None

@@ -1,0 +1,132 @@
+"""`ggpi diagnose`: saved models against true futures, as a table, a picture and a file of numbers."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from ggpi import io, saving
+from ggpi.data import read_minari, read_npz
+from ggpi.diagnosis import diagnose, true_futures
+from ggpi.diagnosis.measures import draw
+from ggpi.ghm import GHMs
+from ggpi.lab import style
+from ggpi.lab.contract import write_figure
+
+COLUMNS = {
+    "−ELBO/dim": ("negative_elbo", None),
+    "NLL/dim": ("nll", None),
+    "energy": ("energy", "energy_floor"),
+    "Wasserstein": ("wasserstein", "wasserstein_floor"),
+    "mean error": ("mean_error", None),
+    "spread ratio": ("spread_ratio", None),
+    "value error": ("value_error", "value_error_floor"),
+    "action": ("action_sensitivity", "action_sensitivity_true"),
+    "state": ("state_dependence", "state_dependence_true"),
+    "horizons": ("consistency", None),
+}
+"""Heading → the number, and the one that is printed beside it in brackets."""
+CAPTION = (
+    "In brackets: the same for the truth (energy, Wasserstein, value: between two sets of true futures). "
+    "Right are: energy, mean error, horizons 0; spread ratio 1; action and state as in brackets."
+)
+
+
+def report(models: Path, env: str | None, data: str | None, out: Path, seed: int = 0) -> Table:
+    """Diagnoses saved models, writes `metrics.json` and `figure.png` to `out`, and gives the table."""
+    ghms, source = read_models(models), read_source(env, data)
+    numbers = diagnose(ghms, None, source, key=jax.random.key(seed), seed=seed)
+    out.mkdir(parents=True, exist_ok=True)
+    io.write_json(out / "metrics.json", numbers)
+    write_figure(out, picture(ghms, source, seed))
+    return table(numbers)
+
+
+def read_models(path: Path) -> GHMs:
+    """Models that `ggpi.save` wrote, or those in the directory of a finished `ggpi.fit`."""
+    ghms = saving.load(path / "models" if (path / "models").is_dir() else path)
+    if not isinstance(ghms, GHMs):
+        raise ValueError(f"{path} holds a {type(ghms).__name__}, not models of policies")
+    lacking = [policy.name for policy in ghms.policies if isinstance(policy, saving.Foreign)]
+    if lacking:
+        raise ValueError(
+            f"{path} was saved without the code of {', '.join(lacking)}; call ggpi.diagnose with the policies"
+        )
+    return ghms
+
+
+def read_source(env: str | None, data: str | None) -> Any:
+    """An environment's id, or the transitions of an npz file or of a Minari dataset."""
+    if (env is None) == (data is None):
+        raise ValueError("give the truth: either --env ID or --data FILE.npz (or a Minari dataset)")
+    if data is None:
+        return env
+    return read_npz(data) if data.endswith(".npz") else read_minari(data)
+
+
+def table(numbers: dict[str, Any]) -> Table:
+    """One row per policy and horizon."""
+    result = Table(title="Learned models against true futures", title_justify="left", caption=CAPTION)
+    shown = {
+        heading: names
+        for heading, names in COLUMNS.items()
+        if any(names[0] in about for rows in numbers.values() for about in rows.values())
+    }
+    for heading in ("policy", "β", *shown):
+        result.add_column(heading, justify="left" if heading == "policy" else "right")
+    for policy, rows in numbers.items():
+        for horizon, about in rows.items():
+            result.add_row(policy, horizon, *(_cell(about, *names) for names in shown.values()))
+    left_out = sum(about["left_out"] for rows in numbers.values() for about in rows.values())
+    if left_out:
+        result.caption = f"{CAPTION} {left_out} draws of T lay beyond the record and were drawn again."
+    return result
+
+
+def _cell(about: dict[str, Any], name: str, beside: str | None) -> str:
+    if name not in about:
+        return ""
+    return f"{about[name]:.3g}" + (f" ({about[beside]:.2g})" if beside in about else "")
+
+
+def picture(ghms: GHMs, source: Any, seed: int) -> Figure:
+    """Samples of each model over true futures, in the first two coordinates."""
+    horizons = [None, *ghms.alphas]
+    canvas, axes = style.figure(len(ghms.policies), len(horizons), size=(3.2, 2.8))
+    for k in range(len(ghms.policies)):
+        for column, alpha in enumerate(horizons):
+            beta = ghms.horizon(alpha)
+            truth = true_futures(source, ghms.policies, k, beta, num_pairs=1, num_samples=400, seed=seed)
+            drawn = draw(
+                ghms.segment(k, alpha),
+                truth.state,
+                truth.action,
+                truth.future.shape[1],
+                key=jax.random.key(seed),
+            )
+            _panel(axes[k, column], truth, drawn)
+            axes[k, column].set_title(f"{ghms.names[k]}, β = {beta:g}", fontsize=9, color=style.INK)
+    axes[0, 0].legend(fontsize=7, frameon=False)
+    return canvas
+
+
+def _panel(ax: Any, truth: Any, drawn: np.ndarray) -> None:
+    """One pair's futures; displacements of many pairs when each has but one."""
+    many = truth.future.shape[1] == 1
+    start = np.zeros(truth.state.shape[1]) if many else truth.state[0]
+    clouds = [
+        (values - truth.state[:, None])[:, 0] if many else values[0] for values in (truth.future, drawn)
+    ]
+    looks = (("truth", style.GREY), ("model", style.BLUE))
+    if len(start) == 1:
+        low, high = np.quantile(np.concatenate(clouds), [0.005, 0.995])
+        bins = np.linspace(low, high, 40)
+        for cloud, (label, colour) in zip(clouds, looks, strict=True):
+            ax.hist(cloud[:, 0], bins, color=colour, alpha=0.6, label=label)
+        return
+    for cloud, (label, colour) in zip(clouds, looks, strict=True):
+        ax.scatter(*cloud[:, :2].T, s=5, color=colour, alpha=0.5, linewidths=0, label=label)
+    ax.plot(*start[:2], "*", color=style.RED, markersize=9, label="x")
