@@ -1,0 +1,206 @@
+"""Training and sampling of VAE models: ggpi against PyTorch, and against this machine's own matrix products.
+
+35-d states, 8-d actions, batch 256, 4 policies × 2 horizons, one-step CETD: the same networks, targets and
+optimiser on both sides, all eight models batched together. Rounds alternate between the contenders, and
+ratios of their best rounds are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import resource
+import time
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+import ggpi
+from ggpi.ghm import fit as training
+from ggpi.ghm.losses import each
+
+STATES, ACTIONS, WIDTH, BATCH, MODELS, ROWS, ROUND = 35, 8, 128, 256, 8, 50_000, 20
+HORIZONS = (0.9, 0.8)
+
+
+class Controller(eqx.Module):
+    """A small policy network, so that most of the time goes into the models."""
+
+    first: jax.Array
+    second: jax.Array
+    name: str
+
+    def sample(self, state, *, key):
+        mean = jnp.tanh(state @ self.first) @ self.second
+        return jnp.clip(mean + 0.2 * jax.random.normal(key, (ACTIONS,)), -1, 1)
+
+
+def data() -> ggpi.Transitions:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(ROWS, STATES)).astype(np.float32)
+    y = x + 0.1 * rng.normal(size=x.shape).astype(np.float32)
+    a = rng.uniform(-1, 1, (ROWS, ACTIONS)).astype(np.float32)
+    step = np.arange(ROWS) % 100
+    return ggpi.Transitions(x, a, y, step < 0, step == 99, np.arange(ROWS) // 20 % 4, np.arange(ROWS) // 100, step)
+
+
+def policies() -> list[Controller]:
+    rng = np.random.default_rng(1)
+    shapes = (STATES, WIDTH), (WIDTH, ACTIONS)
+    arrays = [[jnp.asarray(0.1 * rng.normal(size=shape), jnp.float32) for shape in shapes] for _ in range(4)]
+    return [Controller(*pair, f"π{i}") for i, pair in enumerate(arrays)]
+
+
+class Ours:
+    def __init__(self):
+        recipe = training.Recipe(loss=ggpi.CETD(n_step=1), steps=10**6, chunk=ROUND)
+        spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
+        self.training = training._Training(policies(), data(), HORIZONS, recipe, spec, jax.random.key(0))
+        begun = time.perf_counter()
+        self.state, _ = self.training.chunk(self.training.initial, 0, ROUND)
+        self.compile_seconds = time.perf_counter() - begun
+
+    def round(self) -> None:
+        self.state, _ = self.training.chunk(self.state, ROUND, ROUND)
+
+
+class Theirs:
+    """The same in PyTorch: weights of the eight models stacked, products by `baddbmm`, fused Adam."""
+
+    def __init__(self, compile: bool):
+        generator = torch.Generator().manual_seed(0)
+        recorded = data()
+        self.x, self.a, self.y = (torch.from_numpy(part) for part in (recorded.state, recorded.action, recorded.next_state))
+        self.beta = torch.tensor(HORIZONS).repeat_interleave(4)[:, None, None]
+        rng = np.random.default_rng(1)
+        self.policy = [
+            torch.from_numpy(np.tile(0.1 * rng.normal(size=(4, *shape)), (2, 1, 1)).astype(np.float32))
+            for shape in ((STATES, WIDTH), (WIDTH, ACTIONS))
+        ]
+        context = STATES - 2 + ACTIONS
+        hidden = [(WIDTH, WIDTH)] * 2
+        self.nets = {
+            name: [self._layer(*shape, generator) for shape in [(fan_in, WIDTH), *hidden, (WIDTH, out)]]
+            for name, fan_in, out in (
+                ("encoder", context + STATES, 2),
+                ("prior", context, 2),
+                ("decoder", context + 1, 2 * STATES),
+            )
+        }
+        parameters = [p for net in self.nets.values() for layer in net for p in layer]
+        self.optimiser = torch.optim.Adam(parameters, 1e-3, fused=True)
+        self._loss = torch.compile(self._loss_eager) if compile else self._loss_eager
+
+    def _layer(self, fan_in: int, fan_out: int, generator) -> tuple[torch.Tensor, torch.Tensor]:
+        weight = (torch.rand(MODELS, fan_in, fan_out, generator=generator) * 2 - 1) * fan_in**-0.5
+        return weight.requires_grad_(), torch.zeros(MODELS, 1, fan_out, requires_grad=True)
+
+    def _net(self, name: str, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        for i, (weight, bias) in enumerate(self.nets[name]):
+            x = torch.baddbmm(bias, x if i == 0 else torch.nn.functional.silu(x), weight)
+        mean, raw = x.chunk(2, -1)
+        return mean, torch.exp(-5 + 7 * torch.sigmoid(raw))
+
+    def _loss_eager(self, x, a, target_state, stop):
+        with torch.no_grad():
+            mean = torch.tanh(target_state @ self.policy[0]) @ self.policy[1]
+            acted = (mean + 0.2 * torch.randn_like(mean)).clamp(-1, 1)
+            context = torch.cat([target_state[..., 2:], acted], -1)
+            m, s = self._net("prior", context)
+            m, s = self._net("decoder", torch.cat([context, m + s * torch.randn_like(m)], -1))
+            target = torch.where(stop, target_state, target_state + m + s * torch.randn_like(m))
+        context, change = torch.cat([x[..., 2:], a], -1), target - x
+        q_mean, q_scale = self._net("encoder", torch.cat([context, change], -1))
+        p_mean, p_scale = self._net("prior", context)
+        mean, scale = self._net("decoder", torch.cat([context, q_mean + q_scale * torch.randn_like(q_mean)], -1))
+        fit = (0.5 * ((change - mean) / scale) ** 2 + scale.log() + 0.5 * math.log(2 * math.pi)).sum(-1)
+        ratio, distance = q_scale / p_scale, (q_mean - p_mean) / p_scale
+        kl = 0.5 * (ratio**2 + distance**2 - 1 - 2 * ratio.log()).sum(-1)
+        return (fit + kl).mean(1).sum()
+
+    def round(self) -> None:
+        for _ in range(ROUND):
+            rows = torch.randint(len(self.x), (MODELS, BATCH))
+            stop = torch.rand(MODELS, BATCH, 1) > self.beta
+            loss = self._loss(self.x[rows], self.a[rows], self.y[rows], stop)
+            self.optimiser.zero_grad()
+            loss.backward()
+            self.optimiser.step()
+
+
+def seconds(work, *args) -> float:
+    begun = time.perf_counter()
+    work(*args)
+    return time.perf_counter() - begun
+
+
+def gemm_rate(size: int = 1024) -> float:
+    """Best float32 matrix product of this machine, in FLOP/s."""
+    a = jnp.ones((size, size))
+    product = jax.jit(lambda a: a @ a)
+    product(a).block_until_ready()
+    return 2 * size**3 / min(seconds(lambda: product(a).block_until_ready()) for _ in range(10))
+
+
+def update_flops() -> float:
+    """Multiply-adds of the matrix products of one update of all models, twice."""
+    context, hidden = STATES - 2 + ACTIONS, 2 * WIDTH**2
+    first, encoder, decoder = context * 3 * WIDTH, STATES * WIDTH + hidden + 2 * WIDTH, WIDTH + hidden + 2 * STATES * WIDTH
+    prior = hidden + 2 * WIDTH
+    asked = first + prior + decoder + STATES * WIDTH + WIDTH * ACTIONS
+    return 2.0 * MODELS * BATCH * (3 * (first + encoder + prior + decoder) + asked)
+
+
+def sample_flops(count: int) -> float:
+    context, hidden = STATES - 2 + ACTIONS, 2 * WIDTH**2
+    return 2.0 * count * (context * 3 * WIDTH + 2 * hidden + 3 * WIDTH + 2 * STATES * WIDTH)
+
+
+def sampling(models, count: int = 4096) -> float:
+    """Seconds for `count` samples, spread over the eight models."""
+    rng = np.random.default_rng(0)
+    per_model = count // MODELS
+    shapes = [(MODELS, per_model, size) for size in (STATES, ACTIONS, STATES + 1)]
+    x, a, noise = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
+    push = eqx.filter_jit(lambda *args: each(lambda m, *one: m.push(*one), *args))
+    push(models, x, a, noise).block_until_ready()
+    return min(seconds(lambda: push(models, x, a, noise).block_until_ready()) for _ in range(20))
+
+
+def main() -> None:
+    ours, contenders = Ours(), {}
+    for name, compiled in (("eager", False), ("compiled", True)):
+        try:
+            contenders[name] = Theirs(compiled)
+            contenders[name].round()
+        except Exception as error:  # torch.compile needs a C++ compiler
+            print(f"PyTorch {name} did not run: {type(error).__name__}")
+            contenders.pop(name, None)
+    best = dict.fromkeys(["ours", *contenders], math.inf)
+    rate = 0.0
+    for _ in range(6):
+        best["ours"] = min(best["ours"], seconds(ours.round))
+        rate = max(rate, gemm_rate())
+        for name, contender in contenders.items():
+            best[name] = min(best[name], seconds(contender.round))
+    result = {
+        "updates_per_second": {name: round(ROUND / value, 1) for name, value in best.items()},
+        "ratio_to": {name: round(best[name] / best["ours"], 2) for name in contenders},
+        "gemm_gflops": round(rate / 1e9, 1),
+        "share_of_gemm_training": round(update_flops() * ROUND / best["ours"] / rate, 2),
+        "share_of_gemm_sampling_4096": round(sample_flops(4096) / sampling(ours.state.models) / rate, 2),
+        "compile_seconds_first_chunk": round(ours.compile_seconds, 1),
+        "peak_memory_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+    }
+    print(json.dumps(result, indent=1))
+    path = Path(__file__).parent / "results" / "fit_speed.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
