@@ -64,6 +64,9 @@ _NAMES = {
     "CEMC": "ghm.losses",
     "CETD": "ghm.losses",
     "LL2TD": "ghm.losses",
+    # §7 The ant
+    "GaussianPolicy": "policies.gaussian",
+    "pretrained": "shipped",
     "save": "saving",
     "load": "saving",
 }

@@ -1,4 +1,4 @@
-"""The command `ggpi`: list, run, plot, diagnose, eq. Nothing heavy is imported before it is needed."""
+"""The command `ggpi`: list, run, plot, pretrain, diagnose, eq. Nothing heavy is imported before it is needed."""
 
 import argparse
 import contextlib
@@ -23,6 +23,7 @@ examples:
   ggpi run four-rooms-transfer --gamma .95 --seed 3     any field of its config may be changed
   ggpi run four-rooms-transfer --help                   what these fields are
   ggpi plot results/four-rooms-transfer-cpu-seed0       draw again without computing
+  ggpi pretrain ant                                     the ant's base policies, made again
   ggpi diagnose MODELS --env ggpi/PointMass-v0          learned models against true futures
   ggpi eq 3.2                                           where Theorem 3.2 is in the code
 """
@@ -40,11 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The console script: returns 0, 2 for an error of the user's, 130 after Ctrl-C."""
     try:
         options, rest = _parser().parse_known_args(arguments)
-        if rest and options.command is not run:
+        if rest and options.command not in (run, pretrain):
             raise ValueError(f"unrecognised arguments: {' '.join(rest)}; see ggpi --help")
         options.command(options, rest)
         return 0
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ModuleNotFoundError) as error:
         print("ggpi:", " ".join(str(error).split()), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -56,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     title = "Generalised policy improvement with geometric policy composition."
     parser = _Parser(prog="ggpi", description=title, epilog=EXAMPLES, formatter_class=raw, allow_abbrev=False)
-    commands = parser.add_subparsers(title="commands", metavar="{list,run,plot,diagnose,eq}", required=True)
+    commands = parser.add_subparsers(
+        title="commands", metavar="{list,run,plot,pretrain,diagnose,eq}", required=True
+    )
 
     commands.add_parser("list", help="name all experiments").set_defaults(command=show_list)
 
@@ -75,6 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("plot", help="redraw finished results")
     command.add_argument("directory", metavar="DIR", type=Path, help="a directory written by ggpi run")
     command.set_defaults(command=plot)
+
+    command = commands.add_parser("pretrain", help="train base policies", allow_abbrev=False, epilog=FIELDS)
+    command.add_argument("world", metavar="WORLD", help="ant: the sparse-reward ant")
+    command.add_argument("--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's sizes")
+    command.add_argument("--algorithm", help="mpo or ppo; by default what is best for the preset")
+    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/pretrain-ant-…")
+    command.set_defaults(command=pretrain)
 
     command = commands.add_parser("diagnose", help="hold saved models against true futures")
     command.add_argument(
@@ -121,6 +131,8 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
     metrics = contract.as_stored(experiment.run(config, contract.resumable(directory, mark)))
     about["seconds"] = round(spent + time.perf_counter() - start, 1)
     contract.write_results(directory, about, metrics, experiment.plot(metrics))
+    if hasattr(experiment, "film"):
+        print(contract.write_film(directory, lambda: experiment.film(config)))
     show(experiment, metrics, directory)
 
 
@@ -141,6 +153,29 @@ def show(experiment: Any, metrics: Any, directory: Path) -> None:
     tables = experiment.table(metrics)
     Console().print(*(tables if isinstance(tables, list) else [tables]), sep="\n")
     print(f"figure:  {directory / 'figure.png'}\nnumbers: {directory / 'metrics.json'}")
+
+
+def pretrain(options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Trains base policies, or goes on with a training that was stopped."""
+    one_of("world", options.world, ["ant"])
+    preset = one_of("preset", options.preset, ("tiny", "cpu", "paper"))
+    if options.algorithm is not None:
+        one_of("algorithm", options.algorithm, ("mpo", "ppo"))
+    use_compilation_cache()
+    from ggpi import pretrain
+    from ggpi.progress import progress
+
+    config = read_config("ggpi pretrain ant", pretrain.preset(preset, options.algorithm), rest)
+    default = Path("results") / f"pretrain-ant-{preset}-{config.algorithm}-seed{config.seed}"
+    directory = options.out or default
+    with progress(config.rounds, "walking") as advance:
+
+        def report(done: int, numbers: dict[str, float]) -> None:
+            advance(done, f"{numbers['along']:.3f} units per step, {100 * numbers['falls']:.2f}% fall")
+
+        words = ["ggpi pretrain ant --preset", preset, "--algorithm", config.algorithm, *rest]
+        pretrain.pretrain(config, directory, report, " ".join(words))
+    print(f"policies: {directory / 'policies'}\ncurve:    {directory / 'training.json'}")
 
 
 def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:

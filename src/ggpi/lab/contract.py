@@ -16,6 +16,7 @@ Inside `run`, independent pieces go through `cells`, a function from named tasks
     DIR/metrics.json   what `run` returned
     DIR/figure.png     what `plot` drew
     DIR/cells/…json    finished cells
+    DIR/film.mp4       for those with a function `film(config)` that gives pictures
 """
 
 import contextlib
@@ -29,7 +30,7 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,7 +39,7 @@ from ggpi import io
 from ggpi.lab import EXPERIMENTS
 
 PRESETS = ("tiny", "cpu", "paper")
-OURS = {"config.json", "metrics.json", "figure.png", "cells"}
+OURS = {"config.json", "metrics.json", "figure.png", "film.mp4", "cells"}
 
 Tasks = Mapping[str, Callable[[], Any]]
 Cells = Callable[[Tasks], dict[str, Any]]
@@ -206,6 +207,26 @@ def write_figure(directory: Path, figure: Any) -> Path:
     with io.replacing(path) as aside:
         figure.savefig(aside, format="png", dpi=150)
     return path
+
+
+def write_film(directory: Path, make: Callable[[], Iterable[Any]], rate: int = 16) -> str:
+    """Writes `film.mp4` from pictures [height, width, 3]; says where, or why there is none."""
+    path = directory / "film.mp4"
+    try:
+        import imageio_ffmpeg
+
+        pictures = list(make())
+    except (ImportError, RuntimeError) as error:
+        return f"film:    none, {error}"
+    height, width, _ = pictures[0].shape
+    with io.replacing(path) as aside:
+        options = ["-f", "mp4"]
+        writer = imageio_ffmpeg.write_frames(aside, (width, height), fps=rate, output_params=options)
+        writer.send(None)
+        for picture in pictures:
+            writer.send(picture.tobytes())
+        writer.close()
+    return f"film:    {path}"
 
 
 def read_results(directory: Path) -> tuple[dict[str, Any], Any]:

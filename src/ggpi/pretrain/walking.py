@@ -1,0 +1,190 @@
+"""What the base policies practise: ants that walk in a direction, which changes every now and then.
+
+Each ant has a direction, drawn anew every Uniform(1, 40) steps, so that a policy meets the states in which
+another one has left the ant. The reward of a step is
+
+    v∥ − c₁ |v⊥| − c₂ Σ a² − c₃ (1 − up) − c₄ [fell]
+
+with the mean velocity along and across the direction; the paper has v∥ alone. An ant that tips over (up <
+0.4) starts anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ggpi.envs.ant import CONTROL_STEP, INDEX, SPEC, SparseAntVector
+
+HEADINGS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
+UP_Z = SPEC.index("up_z")
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What is practised and paid.
+
+    Paper: App E.1
+    """
+
+    num_ants: int = 512
+    """Ants that walk at the same time."""
+    switch_every: int = 40
+    """A direction lasts Uniform(1, this) steps; 0: until the end of the episode."""
+    lateral: float = 0.3
+    """Price c₁ of velocity across the direction."""
+    effort: float = 0.02
+    """Price c₂ of the squared action."""
+    tilt: float = 1.5
+    """Price c₃ of leaning over."""
+    fall: float = 50.0
+    """Price c₄ of tipping over."""
+    tipped: float = 0.4
+    """An ant whose up-axis has a smaller z-component than this has fallen."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One step of every ant, or many stacked: time first, then ants.
+
+    Beyond the paper: bookkeeping
+    """
+
+    state: Any
+    direction: Any
+    action: Any
+    next_state: Any
+    reward: Any
+    fell: Any
+    """The walk ended here, by tipping over: nothing is earned after it."""
+    cut: Any
+    """The next row is not what follows: a fall, a new episode or a new direction."""
+
+
+class Walkers:
+    """The ants, their directions, and all randomness: `save` and `restore` make a run resumable to the bit.
+
+    Paper: App E.1
+    """
+
+    def __init__(self, walk: Walk, seed: int, num_threads: int = 2):
+        self.walk = walk
+        self.env = SparseAntVector(walk.num_ants, target=None, num_threads=num_threads)
+        self.rng = np.random.default_rng([seed, 1])
+        self.states, _ = self.env.reset(seed=seed * 1_000_003)
+        self.direction = self.rng.integers(4, size=walk.num_ants)
+        self.left = self._spans(walk.num_ants)
+
+    def _spans(self, count: int) -> np.ndarray:
+        """How many steps new directions last."""
+        if not self.walk.switch_every:
+            return np.full(count, np.iinfo(np.int64).max)
+        return self.rng.integers(1, self.walk.switch_every, size=count, endpoint=True)
+
+    def step(self, action: np.ndarray) -> Steps:
+        """Lets every ant take one step, then switches some directions and resets the fallen."""
+        states, direction = self.states, self.direction.copy()
+        seen, _, terminated, truncated, info = self.env.step(action)
+        ended = terminated | truncated
+        following = seen.copy()
+        for i in np.flatnonzero(ended):
+            following[i] = info["final_obs"][i]
+        fell = terminated | (following[:, UP_Z] < self.walk.tipped)
+        reward = rewards(self.walk, states, action, following, direction, fell)
+        again = fell & ~ended
+        if again.any():
+            seen, _ = self.env.reset(options={"reset_mask": again})
+        self.left -= 1
+        new = (self.left <= 0) | ended | fell
+        self.direction[new] = self.rng.integers(4, size=new.sum())
+        self.left[new] = self._spans(new.sum())
+        self.states = seen
+        return Steps(states, direction, action, following, reward, fell, new)
+
+    def save(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Everything that the future depends on, as arrays and JSON."""
+        env = self.env
+        arrays = {
+            "states": self.states,
+            "direction": self.direction,
+            "left": self.left,
+            "simulation": env.batch.state.copy(),
+            "steps": env.steps,
+            "lengths": env.lengths,
+        }
+        rngs = [rng.bit_generator.state for rng in (self.rng, *env.rngs)]
+        return arrays, {"rngs": rngs}
+
+    def restore(self, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+        """Goes on exactly where `save` was called."""
+        env = self.env
+        self.states, self.direction, self.left = arrays["states"], arrays["direction"], arrays["left"]
+        env.resume(arrays["simulation"], arrays["steps"], arrays["lengths"])
+        for rng, state in zip((self.rng, *env.rngs), about["rngs"], strict=True):
+            rng.bit_generator.state = state
+
+
+def rewards(
+    walk: Walk,
+    states: np.ndarray,
+    action: np.ndarray,
+    following: np.ndarray,
+    direction: np.ndarray,
+    fell: np.ndarray,
+) -> np.ndarray:
+    """What the steps are paid.
+
+    Paper: App E.1
+    """
+    along, across = velocities(states, following, direction)
+    effort = (np.clip(action, -1, 1) ** 2).sum(axis=-1)
+    lean = 1 - following[..., UP_Z]
+    paid = along - walk.lateral * np.abs(across) - walk.effort * effort - walk.tilt * lean - walk.fall * fell
+    return paid.astype(np.float32)
+
+
+def velocities(
+    states: np.ndarray, following: np.ndarray, direction: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean velocity of the steps along and across their directions, in units per second.
+
+    Paper: App E.1
+    """
+    moved = (following[..., INDEX["place"]] - states[..., INDEX["place"]]) / CONTROL_STEP
+    heading = HEADINGS[direction]
+    along = (moved * heading).sum(axis=-1)
+    across = heading[..., 0] * moved[..., 1] - heading[..., 1] * moved[..., 0]
+    return along, across
+
+
+def stack(steps: list[Steps]) -> Steps:
+    """Consecutive steps as one, time first.
+
+    Beyond the paper: bookkeeping
+    """
+    columns = zip(*(as_dict(step).values() for step in steps), strict=True)
+    return Steps(*(np.stack(column) for column in columns))
+
+
+def as_dict(steps: Steps) -> dict[str, np.ndarray]:
+    """The columns by name.
+
+    Beyond the paper: bookkeeping
+    """
+    return {field.name: getattr(steps, field.name) for field in fields(steps)}
+
+
+def summary(steps: Steps) -> dict[str, float]:
+    """How well the ants walked: distance per step along and across, falls per step, reward.
+
+    Beyond the paper: what a training curve shows
+    """
+    along, across = velocities(steps.state, steps.next_state, steps.direction)
+    return {
+        "along": float(along.mean() * CONTROL_STEP),
+        "across": float(np.abs(across).mean() * CONTROL_STEP),
+        "falls": float(steps.fell.mean()),
+        "reward": float(steps.reward.mean()),
+    }

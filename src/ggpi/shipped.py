@@ -1,0 +1,48 @@
+"""Weights that come with the package, each with the command, config, seed and versions that made it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ggpi import io, saving
+
+WEIGHTS = Path(__file__).parent / "weights"
+
+
+def pretrained(name: str) -> Any:
+    """What is shipped under a name: "ant-policies" are the four base policies right, up, left and down.
+
+    Paper: App E.1
+    """
+    return saving.load(_folder(name) / "policies")
+
+
+def provenance(name: str) -> dict[str, Any]:
+    """How the weights of this name were made: command, config, versions and training curve.
+
+    Beyond the paper: so that they can be made again
+    """
+    return io.read_json(_folder(name) / "training.json")
+
+
+def other_curve(name: str, algorithm: str) -> dict[str, Any]:
+    """How another algorithm learned the same task, to compare: command, config, versions and curve.
+
+    Beyond the paper: MPO beside PPO
+    """
+    return io.read_json(_folder(name) / f"training-{algorithm}.json")
+
+
+def names() -> list[str]:
+    """The names that `pretrained` knows.
+
+    Beyond the paper: shipped weights
+    """
+    return sorted(path.parent.name for path in WEIGHTS.glob("*/training.json"))
+
+
+def _folder(name: str) -> Path:
+    if name not in names():
+        raise ValueError(f"nothing is shipped under {name!r}; there is: {', '.join(names()) or 'nothing'}")
+    return WEIGHTS / name
