@@ -2,8 +2,8 @@
 
     log μ(x′|x, a) = log N(f(y; c); 0, I) + log |∂f/∂y| − log volume,  y = change of state, c = (x, a)
 
-f is a chain of layers, each a batch norm, an invertible linear map (a triangular pair and a reversal of the
-order, after Glow's 1×1 convolution) and a coupling: the first half of the numbers, with c, tells through a
+f is a chain of layers, each a batch norm, an invertible linear map (triangular factors and a reversal of
+the order, after Glow's 1×1 convolution) and a coupling: the first half of the numbers, with c, tells through a
 network which splines bend the second half. The reversal makes the next layer bend the other half. A state of
 one number has an empty first half: its splines know c alone.
 
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
@@ -129,9 +128,9 @@ class FlowLayer(eqx.Module):
 
 
 class InvertibleLinear(eqx.Module):
-    """z = R L U y + bias: L lower triangular with unit diagonal, U upper triangular, R reverses the order.
+    """z = R L D U y + bias: L and U triangular with unit diagonals, D positive, R reverses the order.
 
-    `triangles` holds both strict triangles, and exp of its diagonal is U's: zeros give R alone.
+    `triangles` holds L and U without their diagonals, and log D between them: zeros give R alone.
 
     Paper: Fig 18
     """
@@ -141,19 +140,30 @@ class InvertibleLinear(eqx.Module):
 
     def forward(self, y):
         """z and log |det|."""
-        lower, upper = self._factors()
-        return ((lower @ upper) @ y)[::-1] + self.bias, jnp.trace(self.triangles)
+        lower, diagonal, upper = self._factors()
+        one = jnp.eye(len(diagonal))
+        return (((lower + one) * diagonal @ (upper + one)) @ y)[::-1] + self.bias, jnp.trace(self.triangles)
 
     def inverse(self, z):
         """The y of a z; the inverse matrix is the same for a whole batch, so it is made once."""
-        lower, upper = self._factors()
-        unlowered = solve_triangular(lower, jnp.eye(len(lower)), lower=True, unit_diagonal=True)
-        return solve_triangular(upper, unlowered) @ (z - self.bias)[::-1]
+        lower, diagonal, upper = self._factors()
+        unlower, unupper = jax.vmap(_unit_lower_inverse)(jnp.stack([lower, upper.T]))
+        return (unupper.T / diagonal @ unlower) @ (z - self.bias)[::-1]
 
     def _factors(self):
-        diagonal = jnp.exp(jnp.diagonal(self.triangles))
-        lower = jnp.tril(self.triangles, -1) + jnp.eye(len(diagonal))
-        return lower, jnp.triu(self.triangles, 1) + jnp.diag(diagonal)
+        return (
+            jnp.tril(self.triangles, -1),
+            jnp.exp(jnp.diagonal(self.triangles)),
+            jnp.triu(self.triangles, 1),
+        )
+
+
+def _unit_lower_inverse(strict):
+    """(I + strict)⁻¹, row by row: on busy cores a sample takes a quarter of the time that triangular solves do."""
+    one = jnp.eye(len(strict), dtype=strict.dtype)
+    return jax.lax.fori_loop(
+        0, len(strict), lambda i, x: x.at[i].set(one[i] - strict[i] @ x), jnp.zeros_like(one)
+    )
 
 
 class SplineCoupling(eqx.Module):
