@@ -108,6 +108,7 @@ def picture(ghms: GHMs, source: Any, seed: int) -> Figure:
                 key=jax.random.key(seed),
             )
             _panel(axes[k, column], truth, drawn)
+            axes[k, column].set_xlabel("coordinate 0", fontsize=8, color=style.INK)
             axes[k, column].set_title(f"{ghms.names[k]}, β = {beta:g}", fontsize=9, color=style.INK)
     axes[0, 0].legend(fontsize=7, frameon=False)
     return canvas
@@ -130,3 +131,4 @@ def _panel(ax: Any, truth: Any, drawn: np.ndarray) -> None:
     for cloud, (label, colour) in zip(clouds, looks, strict=True):
         ax.scatter(*cloud[:, :2].T, s=5, color=colour, alpha=0.5, linewidths=0, label=label)
     ax.plot(*start[:2], "*", color=style.RED, markersize=9, label="x")
+    ax.set_ylabel("coordinate 1", fontsize=8, color=style.INK)
