@@ -38,19 +38,12 @@ def diagnose(
     if len(policies) != len(ghms.policies):
         raise ValueError(f"there are models of {len(ghms.policies)} policies, got {len(policies)} policies")
     horizons = [(ghms.gamma, None), *((ghms.horizon(alpha), alpha) for alpha in ghms.alphas)]
+    sizes = {"num_pairs": num_pairs, "num_samples": num_samples, "seed": seed}
     numbers: dict[str, dict[str, dict[str, Any]]] = {}
     with progress(len(policies) * len(horizons), "diagnosing") as advance:
         for k, name in enumerate(names(policies)):
             for i, (horizon, alpha) in enumerate(horizons):
-                truth = true_futures(
-                    env_or_trajectories,
-                    policies,
-                    k,
-                    horizon,
-                    num_pairs=num_pairs,
-                    num_samples=num_samples,
-                    seed=seed,
-                )
+                truth = true_futures(env_or_trajectories, policies, k, horizon, **sizes)
                 now = jax.random.fold_in(jax.random.fold_in(key, k), i)
                 about = _about(ghms, policies[k], k, alpha, truth, now)
                 numbers.setdefault(name, {})[f"{horizon:g}"] = about
