@@ -242,7 +242,7 @@ def update(config: MPO, learner: Learner, batch: dict[str, Any], *, key: Key) ->
     params: Any
     params, static = eqx.partition((learner.online, learner.duals), eqx.is_array)
     gradient, numbers = jax.grad(_losses, has_aux=True)(params, static, config, data)
-    parts = type(learner.online)(*(clipped(part, 40.0) for part in gradient[0]))
+    parts: Any = type(learner.online)(*(clipped(part, 40.0) for part in gradient[0]))
     change, optimiser = optax.adam(config.learning_rate).update(parts, learner.optimiser)
     dual_change, dual_optimiser = optax.adam(config.dual_rate).update(gradient[1], learner.dual_optimiser)
     changed: Any = optax.apply_updates(params, (change, dual_change))

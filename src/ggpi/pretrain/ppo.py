@@ -52,7 +52,9 @@ class PPO:
     clip: float = 0.2
     """ε of the clipped ratio."""
     entropy: float = 0.003
-    """Weight c of the entropy."""
+    """Weight c of the entropy, which keeps the policy curious."""
+    entropy_rounds: int = 325
+    """Rounds until c becomes 0 and the policy settles."""
     learning_rate: float = 1e-3
     """Adam's step at the start; it is then adapted to the KL divergence."""
     kl_target: float = 0.01

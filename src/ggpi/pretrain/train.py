@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -121,9 +121,11 @@ class Training:
 
     def round(self) -> dict[str, float]:
         """One round of walking and learning; its numbers are added to the curve."""
-        config, key = self.config, jax.random.fold_in(self.key, len(self.curve))
+        config, done = self.config, len(self.curve)
+        key = jax.random.fold_in(self.key, done)
         if config.algorithm == "ppo":
-            self.learner, numbers = ppo.round_of(config.ppo, self.learner, self.walkers, key=key)
+            now = config.ppo if done < config.ppo.entropy_rounds else replace(config.ppo, entropy=0.0)
+            self.learner, numbers = ppo.round_of(now, self.learner, self.walkers, key=key)
         else:
             self.learner, numbers = mpo.round_of(
                 config.mpo, config.walk, self.learner, self.walkers, self.replay, key=key
