@@ -86,8 +86,8 @@ def test_eq_says_what_there_is(capsys, query):
 def test_eq_gives_file_and_line(capsys):
     main(["eq", "Thm 3.2"])
     assert re.search(r"evaluation.*\.py:\d+  ggpi\.evaluation\S*\.evaluate\n", capsys.readouterr().out)
-    main(["eq", "Fig 5"])
-    assert "not in code: comes with learned models" in capsys.readouterr().out
+    main(["eq", "Eq 10"])
+    assert "not in code: a step of a proof" in capsys.readouterr().out
 
 
 def test_the_compilation_cache_is_the_users(monkeypatch, tmp_path):
