@@ -1,0 +1,63 @@
+"""Fig 17: unrolled, a one-step model is better near by and drifts off; a GHM errs about alike at all horizons."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from ggpi.lab import ghm_vs_one_step as experiment
+from ggpi.lab.contract import as_stored
+
+pytestmark = pytest.mark.timeout(600)
+"""Compiling takes long on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def metrics():
+    return as_stored(experiment.run(experiment.Config.tiny()))
+
+
+def curve(metrics, kind):
+    return [point and point["mean"] for point in metrics["worlds"][0][kind]["by_horizon"]]
+
+
+def test_one_step_models_are_better_near_by(metrics):
+    assert curve(metrics, "one-step")[0] < curve(metrics, "ghm")[0]
+
+
+def test_the_error_of_the_unrolled_model_grows(metrics):
+    steps = [point["mean"] for point in metrics["worlds"][0]["one-step"]["by_steps"]]
+    assert np.mean(steps[-3:]) > 2 * steps[0]
+
+
+def test_models_are_farther_from_simulated_states_than_the_truth_is(metrics):
+    world = metrics["worlds"][0]
+    for kind in ("ghm", "one-step"):
+        assert world[kind]["error"]["mean"] > world["truth"]["error"]["mean"]
+    assert abs(world["truth"]["energy"]["mean"]) < 0.02
+
+
+def test_nearest_states_have_a_distance_and_a_time():
+    paths = np.zeros((1, 2, 3, 2))
+    paths[0, 0, :, 0] = [1, 2, 3]
+    paths[0, 1, :, 1] = [1, 2, 3]
+    errors, times = experiment.nearest(np.array([[[2.5, 0.0], [0.0, 1.2], [3.0, 4.0]]]), paths)
+    np.testing.assert_allclose(errors, [[0.5, 0.2, 10**0.5]])
+    assert times[0, 1] == 1 and times[0, 0] in (2, 3) and times[0, 2] == 3
+
+
+def test_horizons_are_sorted():
+    errors, horizons = np.arange(12.0), np.array([1] * 5 + [4, 4, 5, 5, 5] + [60, 2])
+    assert experiment.by_horizon(errors, horizons) == [2.0, None, None, 7.0, None, None, None, None, None]
+
+
+def test_table_and_figure_come_from_metrics(metrics):
+    assert experiment.table(metrics).row_count == 3
+    figure = experiment.plot(metrics)
+    assert len(figure.axes) == 2
+    figure.canvas.draw()
+
+
+def test_bad_config():
+    with pytest.raises(ValueError, match="multiple of together"):
+        dataclasses.replace(experiment.Config.tiny(), num_seeds=3, together=2)
