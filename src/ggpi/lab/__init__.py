@@ -28,5 +28,17 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.beta_zero",
         "Fig 14: samples of composed models for β = 0 and β > 0",
     ),
+    "ghm-losses": (
+        "ggpi.lab.ghm_losses",
+        "Fig 5 right, Fig 18: VAEs and flows trained by CEMC, CETD and LL2TD",
+    ),
+    "ghm-vs-one-step": (
+        "ggpi.lab.ghm_vs_one_step",
+        "Fig 17: a GHM against a one-step model unrolled for a geometric time",
+    ),
+    "vae-ablations": (
+        "ggpi.lab.vae_ablations",
+        "App E: learning rate, KL weight, latent size and target of VAE models",
+    ),
 }
 """Name → (module, one line). Nothing is imported until an experiment is asked for."""
