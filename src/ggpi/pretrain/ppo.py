@@ -10,7 +10,7 @@ episode, the value of the *old* direction goes on, and only a fall is worth noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -53,14 +53,20 @@ class PPO:
     """ε of the clipped ratio."""
     entropy: float = 0.003
     """Weight c of the entropy, which keeps the policy curious."""
-    entropy_rounds: int = 325
-    """Rounds until c becomes 0 and the policy settles."""
+    curious_rounds: int = 325
+    """Rounds until the policy settles: then c is 0, and the learning rate may become small."""
     learning_rate: float = 1e-3
-    """Adam's step at the start; it is then adapted to the KL divergence."""
+    """Adam's step at the start; it is then adapted to the KL divergence, between `min_rate` and 10⁻³."""
+    min_rate: float = 2e-4
+    """The smallest learning rate while curious; a tenth of it afterwards."""
     kl_target: float = 0.01
     """Wanted KL divergence between the policies before and after an update."""
     reward_scale: float = 0.1
     """Factor on rewards, so that values are of order one."""
+
+    def settled(self) -> PPO:
+        """The same without curiosity."""
+        return replace(self, entropy=0.0, min_rate=self.min_rate / 10)
 
 
 class Learner(eqx.Module):
@@ -138,7 +144,7 @@ def update(config, learner, turned, action, log_prob, steps, *, key: Key) -> tup
     policy, critic = eqx.combine(params, static)
     kl = kl[-config.minibatches :].mean()
     rate = jnp.where(kl > 2 * config.kl_target, learner.learning_rate / 1.5, learner.learning_rate)
-    rate = jnp.clip(jnp.where(kl < config.kl_target / 2, rate * 1.5, rate), 2e-4, 1e-3)
+    rate = jnp.clip(jnp.where(kl < config.kl_target / 2, rate * 1.5, rate), config.min_rate, 1e-3)
     _, std = jax.vmap(policy.distribution)(flat[0][:512])
     return Learner(policy, critic, state, rate), {"kl": kl, "learning_rate": rate, "std": std.mean()}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -83,7 +83,7 @@ def preset(name: str, algorithm: str | None = None) -> Config:
 
 CPU_MPO = Config(
     algorithm="mpo",
-    rounds=1000,
+    rounds=600,
     save_every=100,
     walk=Walk(num_ants=128),
     mpo=mpo.MPO(
@@ -91,6 +91,7 @@ CPU_MPO = Config(
         critic_widths=(128, 128),
         updates=40,
         length=1,
+        num_actions=10,
         capacity=500_000,
         learning_rate=1e-3,
         epsilon_mean=0.01,
@@ -124,7 +125,7 @@ class Training:
         config, done = self.config, len(self.curve)
         key = jax.random.fold_in(self.key, done)
         if config.algorithm == "ppo":
-            now = config.ppo if done < config.ppo.entropy_rounds else replace(config.ppo, entropy=0.0)
+            now = config.ppo if done < config.ppo.curious_rounds else config.ppo.settled()
             self.learner, numbers = ppo.round_of(now, self.learner, self.walkers, key=key)
         else:
             self.learner, numbers = mpo.round_of(
