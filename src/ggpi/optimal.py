@@ -23,6 +23,7 @@ from ggpi.resolvent import resolvent
 from ggpi.rewards import Reward
 from ggpi.typing import ActionValues, StateValues
 
+ROUNDING = 4 * np.finfo(float).eps
 MOMENTUM = 0.2
 MAX_SWEEPS = 50
 MAX_ROUNDS = 20_000
@@ -41,7 +42,7 @@ class Solution:
     pi: ActionValues
     iterations: int
     error_bound: float
-    stopped: Literal["tolerance", "stable policy", "limit"]
+    stopped: Literal["tolerance", "stable policy", "rounding", "limit"]
 
     @property
     def v(self) -> StateValues:
@@ -49,7 +50,9 @@ class Solution:
         return self.q.max(axis=1)
 
 
-def q_star(mdp: TabularMDP, reward: Reward | ArrayLike, gamma: float, *, tolerance: float = 1e-8) -> ActionValues:
+def q_star(
+    mdp: TabularMDP, reward: Reward | ArrayLike, gamma: float, *, tolerance: float = 1e-8
+) -> ActionValues:
     """Q* with |q − Q*| ≤ tolerance at every (x, a), or an error.
 
     Dense MDPs by policy iteration from the uniform policy; sparse ones, and what rounding left, by
@@ -64,10 +67,11 @@ def q_star(mdp: TabularMDP, reward: Reward | ArrayLike, gamma: float, *, toleran
         uniform = np.full(problem.r.shape, 1 / mdp.num_actions)
         start = policy_iteration(mdp, reward, gamma, policy=uniform).v
     solution = _sweep_with_momentum(problem, start, tolerance)
-    if solution.stopped == "limit":
+    if solution.stopped != "tolerance":
         raise ArithmeticError(
-            f"Q* is known only within {solution.error_bound:.1e} after {solution.iterations} iterations; the "
-            f"tolerance {tolerance:.1e} may be below the rounding errors of values up to {np.abs(solution.q).max():.1e}"
+            f"Q* is known only within {solution.error_bound:.1e}, not {tolerance:.1e}, after "
+            f"{solution.iterations} iterations: stopped by {solution.stopped}, with values up to "
+            f"{np.abs(solution.q).max():.1e}"
         )
     return solution.q
 
@@ -148,7 +152,9 @@ def optimal_actions(q: ArrayLike, tolerance: float = 1e-9) -> np.ndarray:
     """
     q = np.asarray(q, float)
     if q.ndim != 2 or not np.isfinite(q).all():
-        raise ValueError(f"q is a finite array [S, A], got shape {q.shape} with {(~np.isfinite(q)).sum()} bad values")
+        raise ValueError(
+            f"q is a finite array [S, A], got shape {q.shape} with {(~np.isfinite(q)).sum()} bad values"
+        )
     if not tolerance >= 0:
         raise ValueError(f"tolerance is at least 0, got {tolerance}")
     return q >= q.max(axis=1, keepdims=True) - tolerance
@@ -156,13 +162,22 @@ def optimal_actions(q: ArrayLike, tolerance: float = 1e-9) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Greedy:
-    """q = r + γ P v of some v, T v and its actions, and where Q* − q lies: centre ± bound."""
+    """q = r + γ P v of some v, T v and its actions, and where Q* − q lies: centre ± bound.
+
+    `floor` is as low as rounding errors, which `bound` counts in, let the bound become.
+    """
 
     q: ActionValues
     v: StateValues
     actions: np.ndarray
     centre: float
     bound: float
+    floor: float
+
+    def reason_to_stop(self, tolerance: float) -> Literal["tolerance", "rounding"] | None:
+        if self.bound <= tolerance:
+            return "tolerance"
+        return "rounding" if self.bound <= self.floor else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +198,9 @@ class _Problem:
         q = (self.discounted @ v).reshape(self.r.shape)
         q += self.r
         best, actions = _best(q)
-        return _Greedy(q, best, actions, *self.interval(best - v))
+        centre, width = self.interval(best - v)
+        rounding = ROUNDING * max(best.max(), -best.min()) / (1 - self.gamma)
+        return _Greedy(q, best, actions, centre, width + rounding, 2 * rounding)
 
     def sweeps(self, greedy: _Greedy, count: int, momentum: float = 0.0) -> tuple[StateValues, float]:
         """v ← (1+m) T^π v − m v₋₁, count times from T v; v, and the bound that its last change would give."""
@@ -219,8 +236,8 @@ def _sweep_with_momentum(problem: _Problem, v: StateValues, tolerance: float) ->
     momentum, count, stale = MOMENTUM, MAX_SWEEPS, 0
     best = greedy = problem.improve(v)
     for iteration in range(MAX_ROUNDS):
-        if greedy.bound <= tolerance:
-            return _solution(problem, greedy, iteration, "tolerance")
+        if reason := greedy.reason_to_stop(tolerance):
+            return _solution(problem, greedy, iteration, reason)
         v, moving = problem.sweeps(greedy, count, momentum)
         count = max(1, count // 2) if moving < 0.1 * greedy.bound else min(2 * count, MAX_SWEEPS)
         greedy = problem.improve(v)
@@ -252,10 +269,10 @@ def _iterate(problem: _Problem, step: Callable, tolerance: float, max_iterations
     """v ← step(greedy) from below until the bound meets the tolerance."""
     greedy = problem.improve(problem.lower_start())
     for iteration in range(max_iterations):
-        if greedy.bound <= tolerance:
-            return _solution(problem, greedy, iteration, "tolerance")
+        if reason := greedy.reason_to_stop(tolerance):
+            return _solution(problem, greedy, iteration, reason)
         greedy = problem.improve(step(greedy))
-    return _solution(problem, greedy, max_iterations, "tolerance" if greedy.bound <= tolerance else "limit")
+    return _solution(problem, greedy, max_iterations, greedy.reason_to_stop(tolerance) or "limit")
 
 
 def _best(q: ActionValues) -> tuple[StateValues, np.ndarray]:

@@ -50,6 +50,7 @@ def test_dense_and_sparse_agree(method, world, gsp):
     with pytest.MonkeyPatch.context() as patch:
         if method == "krylov":
             patch.setattr(solving, "DIRECT_LIMIT", 0)
+            patch.setattr(solving, "NARROW", -1.0)
         kernel = scipy.sparse.csr_array(world.P.reshape(-1, world.S))
         sparse = TabularMDP(kernel, world.mdp.terminal)
         one, other = (
