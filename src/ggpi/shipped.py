@@ -26,12 +26,13 @@ def provenance(name: str) -> dict[str, Any]:
     return io.read_json(_folder(name) / "training.json")
 
 
-def other_curve(name: str, algorithm: str) -> dict[str, Any]:
-    """How another algorithm learned the same task, to compare: command, config, versions and curve.
+def other_trainings(name: str) -> dict[str, dict[str, Any]]:
+    """How other algorithms learned the same task, to compare: command, config, versions and curve of each.
 
     Beyond the paper: MPO beside PPO
     """
-    return io.read_json(_folder(name) / f"training-{algorithm}.json")
+    paths = sorted(_folder(name).glob("training-*.json"))
+    return {path.stem.partition("-")[2]: io.read_json(path) for path in paths}
 
 
 def names() -> list[str]:

@@ -28,6 +28,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.beta_zero",
         "Fig 14: samples of composed models for β = 0 and β > 0",
     ),
+    "ant-policies": (
+        "ggpi.lab.ant_policies",
+        "App E.1: the ant's four base policies, alone and under random switching",
+    ),
     "ghm-losses": (
         "ggpi.lab.ghm_losses",
         "Fig 5 right, Fig 18: VAEs and flows trained by CEMC, CETD and LL2TD",

@@ -79,8 +79,8 @@ class AbstractGaussianPolicy(eqx.Module):
 class GaussianPolicy(AbstractGaussianPolicy):
     """π(a|x) = N(mean(x), std(x)²), independent in each coordinate, clipped to [low, high].
 
-    The network sees the numbers `inputs` of the state, times `scale`. `name` is no part of the structure, so
-    policies of one kind can be stacked.
+    The network sees the numbers `inputs` of the state, times `scale`. `noise` is a factor on the network's
+    deviation. `name` is no part of the structure, so policies of one kind can be stacked.
 
     Paper: App E.1
     """
@@ -92,11 +92,12 @@ class GaussianPolicy(AbstractGaussianPolicy):
     low: float = eqx.field(static=True, default=-1.0)
     high: float = eqx.field(static=True, default=1.0)
     min_std: float = eqx.field(static=True, default=0.01)
+    noise: float = eqx.field(static=True, default=1.0)
 
     def distribution(self, state: Float[Array, "D"]) -> tuple[Float[Array, "A"], Float[Array, "A"]]:
         """Mean and standard deviation before clipping, in one state."""
         mean, raw = jnp.split(self.network(seen(state, self.inputs, self.scale)), 2)
-        return mean, jax.nn.softplus(raw) + self.min_std
+        return mean, self.noise * (jax.nn.softplus(raw) + self.min_std)
 
 
 def seen(state: Float[Array, "D"], inputs: Sequence[int], scale: Sequence[float]) -> Float[Array, "m"]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +52,8 @@ class Config:
     """Rounds of walking and learning."""
     save_every: int = 25
     """Rounds between checkpoints."""
+    noise: float = 0.3
+    """Deviation of the finished policies, as a share of what they practised with."""
     num_threads: int = 2
     """Threads of the simulation; the numbers do not depend on it."""
     walk: Walk = field(default_factory=Walk)
@@ -136,7 +138,7 @@ class Training:
 
     def policies(self) -> tuple[Any, ...]:
         """The four base policies as they are now."""
-        return four_directions(self.learner.policy)
+        return four_directions(replace(self.learner.policy, noise=self.config.noise))
 
     def save(self, directory: Path) -> None:
         """Writes a checkpoint, at one stroke."""
