@@ -63,8 +63,8 @@ class World:
 
 
 def point_mass(evaluated: int = 0) -> World:
-    """The point mass in its box; pushed to the right."""
-    world = PointMass()
+    """The point mass, pushed to the right so gently that few futures are at the wall, where there is no density."""
+    world = PointMass(force=0.005)
     return World(
         lambda n: WorldVectorEnv(world, n, 60),
         world,
