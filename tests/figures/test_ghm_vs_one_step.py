@@ -25,16 +25,18 @@ def test_one_step_models_are_better_near_by(metrics):
     assert curve(metrics, "one-step")[0] < curve(metrics, "ghm")[0]
 
 
-def test_the_error_of_the_unrolled_model_grows(metrics):
-    steps = [point["mean"] for point in metrics["worlds"][0]["one-step"]["by_steps"]]
-    assert np.mean(steps[-3:]) > 2 * steps[0]
+def test_errors_of_the_unrolled_model_grow_with_the_horizon_and_those_of_a_ghm_hardly(metrics):
+    world = metrics["worlds"][0]
+    steps = [point["mean"] for point in world["one-step"]["by_steps"]]
+    grown, ghm = steps[-1] / steps[0], curve(metrics, "ghm")[-1] / curve(metrics, "ghm")[0]
+    assert grown > 2 * ghm and grown > 2
 
 
 def test_models_are_farther_from_simulated_states_than_the_truth_is(metrics):
     world = metrics["worlds"][0]
     for kind in ("ghm", "one-step"):
         assert world[kind]["error"]["mean"] > world["truth"]["error"]["mean"]
-    assert abs(world["truth"]["energy"]["mean"]) < 0.02
+    assert abs(world["truth"]["energy"]["mean"]) < 0.03
 
 
 def test_nearest_states_have_a_distance_and_a_time():

@@ -92,7 +92,7 @@ class Config:
     @classmethod
     def tiny(cls):
         return cls(
-            worlds=("pendulum",),
+            worlds=("point-mass",),
             steps=1_000,
             batch_size=128,
             learning_rate=3e-3,
