@@ -179,9 +179,10 @@ def new_learner(config: MPO, policy: GaussianPolicy, *, key: Key) -> Learner:
     num_actions = policy.network.biases[-1].shape[0] // 2
     critic = MLP((len(policy.inputs) + num_actions, *config.critic_widths, 1), last=0.1, key=key)
     online = Networks(policy, critic)
-    duals = Duals(jnp.asarray(1.0), jnp.full(num_actions, 1.0), jnp.full(num_actions, 10.0))
+    duals = Duals(jnp.ones(()), jnp.full(num_actions, 1.0), jnp.full(num_actions, 10.0))
     optimiser = optax.adam(config.learning_rate).init(eqx.filter(online, eqx.is_array))
-    return Learner(online, online, duals, optimiser, optax.adam(config.dual_rate).init(duals), jnp.asarray(0))
+    duals_optimiser = optax.adam(config.dual_rate).init(duals)
+    return Learner(online, online, duals, optimiser, duals_optimiser, jnp.zeros((), jnp.int32))
 
 
 def round_of(
@@ -210,9 +211,8 @@ def relabel(walk: Walk, batches: dict[str, np.ndarray], rng: np.random.Generator
     Paper: App E.1
     """
     direction = rng.integers(4, size=batches["direction"].shape)
-    reward = rewards(
-        walk, batches["state"], batches["action"], batches["next_state"], direction, batches["fell"]
-    )
+    state, action, following, fell = (batches[name] for name in ("state", "action", "next_state", "fell"))
+    reward = rewards(walk, state, action, following, direction, fell)
     return {**batches, "direction": direction.astype(np.int32), "reward": reward}
 
 
@@ -251,8 +251,8 @@ def update(config: MPO, learner: Learner, batch: dict[str, Any], *, key: Key) ->
     fresh = count % config.target_period == 0
     old = eqx.filter(learner.target, eqx.is_array)
     target = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), online, old)
-    rebuilt = eqx.combine(online, static[0]), eqx.combine(target, static[0])
-    return Learner(*rebuilt, duals, optimiser, dual_optimiser, count), numbers
+    online, target = (eqx.combine(arrays, static[0]) for arrays in (online, target))
+    return Learner(online, target, duals, optimiser, dual_optimiser, count), numbers
 
 
 def _prepare(config: MPO, learner: Learner, batch: dict[str, Any], key: Key) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def new_learner(config: PPO, policy: GaussianPolicy, *, key: Key) -> Learner:
     """
     value = MLP((len(policy.inputs), *config.value_widths, 1), key=key)
     optimiser = optax.adam(0.0).init(eqx.filter((policy, value), eqx.is_array))
-    return Learner(policy, value, optimiser, jnp.asarray(config.learning_rate))
+    return Learner(policy, value, optimiser, jnp.full((), config.learning_rate))
 
 
 def round_of(config: PPO, learner: Learner, walkers: Walkers, *, key: Key) -> tuple[Learner, dict[str, Any]]:
