@@ -177,5 +177,5 @@ def test_ll2td_is_biased_as_its_definition_says():
     assert expected.max() > 0.3 and expected.min() < -0.15, "there is something to see"
     large = np.abs(expected) > 0.1
     assert (np.sign(bias) == np.sign(expected))[large].all()
-    assert np.abs(bias - expected).max() < 0.12
-    assert np.sqrt(np.mean((bias - expected) ** 2)) < 0.25 * np.sqrt(np.mean(expected**2))
+    assert np.abs(bias - expected).max() < 0.04
+    assert np.sqrt(np.mean((bias - expected) ** 2)) < 0.1 * np.sqrt(np.mean(expected**2))
