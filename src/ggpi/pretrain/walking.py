@@ -98,8 +98,9 @@ class Walkers:
             seen, _ = self.env.reset(options={"reset_mask": again})
         self.left -= 1
         new = (self.left <= 0) | ended | fell
-        self.direction[new] = self.rng.integers(4, size=new.sum())
-        self.left[new] = self._spans(new.sum())
+        count = int(new.sum())
+        self.direction[new] = self.rng.integers(4, size=count)
+        self.left[new] = self._spans(count)
         self.states = seen
         return Steps(states, direction, action, following, reward, fell, new)
 

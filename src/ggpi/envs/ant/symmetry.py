@@ -63,7 +63,7 @@ def canonical(
     return rename_legs(turned, legs), legs
 
 
-def back(action: Float[Array, "8"], legs: Int[Array, ""] | int) -> Float[Array, "8"]:
+def back(action: Float[Array, "A"], legs: Int[Array, ""] | int) -> Float[Array, "A"]:
     """The action with the legs' own names.
 
     Beyond the paper: one network for four policies
@@ -71,7 +71,7 @@ def back(action: Float[Array, "8"], legs: Int[Array, ""] | int) -> Float[Array, 
     return jnp.roll(action, 2 * legs)
 
 
-def forth(action: Float[Array, "8"], legs: Int[Array, ""] | int) -> Float[Array, "8"]:
+def forth(action: Float[Array, "A"], legs: Int[Array, ""] | int) -> Float[Array, "A"]:
     """The action with the legs renamed: the inverse of `back`.
 
     Beyond the paper: one network for four policies
