@@ -45,7 +45,9 @@ def data() -> ggpi.Transitions:
     y = x + 0.1 * rng.normal(size=x.shape).astype(np.float32)
     a = rng.uniform(-1, 1, (ROWS, ACTIONS)).astype(np.float32)
     step = np.arange(ROWS) % 100
-    return ggpi.Transitions(x, a, y, step < 0, step == 99, np.arange(ROWS) // 20 % 4, np.arange(ROWS) // 100, step)
+    return ggpi.Transitions(
+        x, a, y, step < 0, step == 99, np.arange(ROWS) // 20 % 4, np.arange(ROWS) // 100, step
+    )
 
 
 def policies() -> list[Controller]:
@@ -74,7 +76,8 @@ class Theirs:
     def __init__(self, compile: bool):
         generator = torch.Generator().manual_seed(0)
         recorded = data()
-        self.x, self.a, self.y = (torch.from_numpy(part) for part in (recorded.state, recorded.action, recorded.next_state))
+        seen = recorded.state, recorded.action, recorded.next_state
+        self.x, self.a, self.y = (torch.from_numpy(part) for part in seen)
         self.beta = torch.tensor(HORIZONS).repeat_interleave(4)[:, None, None]
         rng = np.random.default_rng(1)
         self.policy = [
@@ -116,7 +119,9 @@ class Theirs:
         context, change = torch.cat([x[..., 2:], a], -1), target - x
         q_mean, q_scale = self._net("encoder", torch.cat([context, change], -1))
         p_mean, p_scale = self._net("prior", context)
-        mean, scale = self._net("decoder", torch.cat([context, q_mean + q_scale * torch.randn_like(q_mean)], -1))
+        mean, scale = self._net(
+            "decoder", torch.cat([context, q_mean + q_scale * torch.randn_like(q_mean)], -1)
+        )
         fit = (0.5 * ((change - mean) / scale) ** 2 + scale.log() + 0.5 * math.log(2 * math.pi)).sum(-1)
         ratio, distance = q_scale / p_scale, (q_mean - p_mean) / p_scale
         kl = 0.5 * (ratio**2 + distance**2 - 1 - 2 * ratio.log()).sum(-1)
@@ -149,7 +154,8 @@ def gemm_rate(size: int = 1024) -> float:
 def update_flops() -> float:
     """Multiply-adds of the matrix products of one update of all models, twice."""
     context, hidden = STATES - 2 + ACTIONS, 2 * WIDTH**2
-    first, encoder, decoder = context * 3 * WIDTH, STATES * WIDTH + hidden + 2 * WIDTH, WIDTH + hidden + 2 * STATES * WIDTH
+    first, encoder = context * 3 * WIDTH, STATES * WIDTH + hidden + 2 * WIDTH
+    decoder = WIDTH + hidden + 2 * STATES * WIDTH
     prior = hidden + 2 * WIDTH
     asked = first + prior + decoder + STATES * WIDTH + WIDTH * ACTIONS
     return 2.0 * MODELS * BATCH * (3 * (first + encoder + prior + decoder) + asked)

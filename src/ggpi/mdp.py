@@ -120,7 +120,7 @@ class TabularMDP:
         """P^π(x′|x) = Σ_a π(a|x) P(x′|x, a), dense or sparse as P is."""
         pi = self.checked_policy(policy)
         if not self.is_sparse:
-            return np.einsum("xa,xay->xy", pi, self.P)
+            return (pi[:, None, :] @ self.P)[:, 0]
         pairs = np.flatnonzero(pi)
         starts = np.concatenate([[0], np.cumsum(np.count_nonzero(pi, axis=1))])
         choose = scipy.sparse.csr_array((pi.ravel()[pairs], pairs, starts), shape=(pi.shape[0], pi.size))
@@ -279,7 +279,8 @@ def _checked_sparse(P: Any) -> scipy.sparse.csr_array:
             f"{_pair(first, num_rows // num_states)}, with sum {sums[first]:.9g}"
         )
     data = P.data / np.repeat(sums, np.diff(P.indptr))
-    return scipy.sparse.csr_array((data, P.indices, P.indptr), shape=P.shape)
+    narrow = np.int32 if P.nnz < 2**31 else np.int64
+    return scipy.sparse.csr_array((data, P.indices.astype(narrow), P.indptr.astype(narrow)), shape=P.shape)
 
 
 def _pair(row: int, num_actions: int) -> str:

@@ -142,7 +142,7 @@ def policy_iteration(
         if not better.any():
             return _solution(problem, greedy, iteration, "stable policy", pi)
         pi = np.where(better[:, None], _one_hot(greedy.q), pi)
-    return _solution(problem, greedy, max_iterations, "limit", pi)
+    return _solution(problem, greedy, max_iterations, "limit", pi)  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def optimal_actions(q: ArrayLike, tolerance: float = 1e-9) -> np.ndarray:

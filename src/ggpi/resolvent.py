@@ -36,8 +36,8 @@ class Resolvent(Protocol):
     def solve(self, f: Numbers, guess: Numbers | None = None) -> np.ndarray: ...
 
 
-def resolvent(P_pi: np.ndarray | scipy.sparse.csr_array, beta: float) -> Resolvent:
-    """(I − βP^π)⁻¹, by the method that suits the matrix.
+def resolvent(P_pi: Any, beta: float) -> Resolvent:
+    """(I − βP^π)⁻¹ of a dense or sparse P^π, by the method that suits it.
 
     Beyond the paper: one factorisation serves every right-hand side
     """

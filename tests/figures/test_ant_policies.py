@@ -5,9 +5,9 @@ import pytest
 
 pytest.importorskip("mujoco")
 
-import ggpi  # noqa: E402
-from ggpi.lab import ant_policies as experiment  # noqa: E402
-from ggpi.shipped import names, provenance  # noqa: E402
+import ggpi
+from ggpi.lab import ant_policies as experiment
+from ggpi.shipped import names, provenance
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def test_shipped_policies_are_four_with_names_and_a_history():
 
 
 def test_unknown_names_list_those_that_exist():
-    with pytest.raises(ValueError, match="'ant-polices'.*there is: ant-policies"):
+    with pytest.raises(ValueError, match=r"'ant-polices'.*there is: ant-policies"):
         ggpi.pretrained("ant-polices")
     assert "ant-policies" in names()
 

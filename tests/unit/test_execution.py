@@ -21,9 +21,7 @@ def test_the_policy_that_acts_is_the_one_recorded():
     first = run.step == 0
     assert (run.behaviour[first] == 0).all(), "the head acts first"
     second = run.step == 1
-    assert abs((run.behaviour[second] == 2).mean() - 0.5) < 0.05, (
-        "a switch may precede the second action"
-    )
+    assert abs((run.behaviour[second] == 2).mean() - 0.5) < 0.05, "a switch may precede the second action"
     lengths = np.bincount(run.episode, run.behaviour == 2)
     assert abs(lengths.mean() - 4) < 0.4, "the second segment lasts Geometric(1/4) steps"
     assert len(run) == 80_000 and run.truncated.sum() == 2000
