@@ -71,16 +71,16 @@ def preset(name: str, algorithm: str | None = None) -> Config:
 
     Paper: App E.1
     """
-    algorithm = algorithm or ("ppo" if name == "cpu" else "mpo")
+    chosen: Any = algorithm or ("ppo" if name == "cpu" else "mpo")
     if name == "paper":
         plain = Walk(num_ants=64, lateral=0.0, effort=0.0, tilt=0.0, fall=0.0)
-        return Config(algorithm=algorithm, rounds=15_625, save_every=250, walk=plain)
+        return Config(algorithm=chosen, rounds=15_625, save_every=250, walk=plain)
     if name == "tiny":
         few = Walk(num_ants=8)
         small = ppo.PPO(policy_widths=(16,), value_widths=(16,), horizon=5)
         mini = mpo.MPO((16,), (16,), horizon=5, updates=3, batch=8, length=2, capacity=200, num_actions=4)
-        return Config(algorithm=algorithm, rounds=4, save_every=2, walk=few, ppo=small, mpo=mini)
-    return CPU_MPO if algorithm == "mpo" else Config()
+        return Config(algorithm=chosen, rounds=4, save_every=2, walk=few, ppo=small, mpo=mini)
+    return CPU_MPO if chosen == "mpo" else Config()
 
 
 CPU_MPO = Config(
@@ -116,7 +116,7 @@ class Training:
         policy_key, value_key = jax.random.split(self.key)
         network = MLP((len(INPUTS), *learning.policy_widths, 16), last=0.01, key=policy_key)
         policy = GaussianPolicy(network=network, name="walker", inputs=INPUTS, scale=SCALE)
-        algorithm = ppo if config.algorithm == "ppo" else mpo
+        algorithm: Any = ppo if config.algorithm == "ppo" else mpo
         self.learner: Any = algorithm.new_learner(learning, policy, key=value_key)
         self.walkers = Walkers(config.walk, config.seed, config.num_threads)
         self.replay = Replay(config.mpo.capacity)

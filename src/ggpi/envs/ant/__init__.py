@@ -10,7 +10,7 @@ from ggpi.envs.ant.task import reached
 
 _LAZY = {"SparseAnt": "single", "SparseAntVector": "vector", "CHANGES": "physics", "CONTROL_STEP": "physics"}
 
-__all__ = ["INDEX", "NAMES", "SPEC", "reached", *_LAZY]
+__all__ = ["INDEX", "NAMES", "SPEC", "reached", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
