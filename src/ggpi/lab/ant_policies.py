@@ -244,12 +244,17 @@ def _draw_switch(ax: Any, metrics: dict[str, Any]) -> None:
 
 def _draw_curves(speed: Any, falls: Any, curves: dict[str, Any]) -> None:
     for (name, curve), colour in zip(curves.items(), style.PALETTE, strict=False):
-        steps = np.array(curve["steps"]) / 1e6
-        speed.plot(steps, curve["along"], color=colour, label=name.upper())
-        falls.plot(steps, 120 * np.array(curve["falls"]), color=colour, label=name.upper())
+        steps, along, down = (_smooth(curve[column]) for column in ("steps", "along", "falls"))
+        speed.plot(steps / 1e6, along, color=colour, label=name.upper())
+        falls.plot(steps / 1e6, 120 * down, color=colour, label=name.upper())
     speed.set(title="training: speed, turns included", xlabel="million steps", ylabel="units per step")
     falls.set(title="training: falls in 120 steps", xlabel="million steps", ylim=(0, None))
     speed.legend(frameon=False, fontsize=7)
+
+
+def _smooth(values: list[float]) -> np.ndarray:
+    """Means of nine neighbours, as far as there are nine."""
+    return np.convolve(values, np.ones(9) / 9, "valid") if len(values) >= 9 else np.array(values)
 
 
 def _draw_ablation(ax: Any, metrics: dict[str, Any]) -> None:
@@ -258,8 +263,7 @@ def _draw_ablation(ax: Any, metrics: dict[str, Any]) -> None:
         after = np.mean(result["after_switch"], axis=0)
         ax.plot(np.arange(1, len(after) + 1), after, color=colour, label=f"trained {name}")
         ax.axhline(np.mean(result["speed"]), color=colour, linewidth=0.8, linestyle="--")
-    title = f"ablation, {metrics['ablation_rounds']} rounds; dashed: alone"
-    ax.set(title=title, xlabel="steps since the switch", ylabel="units per step")
+    ax.set(title="ablation; dashed: alone", xlabel="steps since the switch", ylabel="units per step")
     ax.legend(frameon=False, fontsize=7)
 
 

@@ -30,6 +30,7 @@ import platform
 import re
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -219,9 +220,10 @@ def write_film(directory: Path, make: Callable[[], Iterable[Any]], rate: int = 1
     except (ImportError, RuntimeError) as error:
         return f"film:    none, {error}"
     height, width, _ = pictures[0].shape
-    with io.replacing(path) as aside:
-        options = ["-f", "mp4"]
-        writer = imageio_ffmpeg.write_frames(aside, (width, height), fps=rate, output_params=options)
+    options: dict[str, Any] = {"fps": rate, "macro_block_size": 8, "output_params": ["-f", "mp4"]}
+    with io.replacing(path) as aside, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # JAX warns of forks, but ffmpeg is started at once
+        writer = imageio_ffmpeg.write_frames(aside, (width, height), **options)
         writer.send(None)
         for picture in pictures:
             writer.send(picture.tobytes())
