@@ -52,7 +52,7 @@ class Config:
     ablation_rounds: int = 150
     """Training rounds of the ablation."""
     ablation_ants: int = 256
-    """Ants that train in the ablation: with these defaults it has an eighth of the shipped policies' steps."""
+    """Ants that train in the ablation: with these defaults it has a twelfth of the shipped policies' steps."""
 
     @classmethod
     def tiny(cls):
@@ -64,7 +64,7 @@ class Config:
 
     @classmethod
     def paper(cls):
-        return cls(episodes=1000, pair_episodes=1000, ablation_rounds=600, ablation_ants=512)
+        return cls(episodes=1000, pair_episodes=1000, ablation_rounds=900, ablation_ants=512)
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

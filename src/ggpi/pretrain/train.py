@@ -48,7 +48,7 @@ class Config:
     """Seed of all randomness."""
     algorithm: Literal["ppo", "mpo"] = "ppo"
     """How to learn: MPO is the paper's."""
-    rounds: int = 600
+    rounds: int = 900
     """Rounds of walking and learning."""
     save_every: int = 25
     """Rounds between checkpoints."""
