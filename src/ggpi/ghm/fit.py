@@ -9,62 +9,29 @@ arguments and `out` gives bit for bit the models of one that never was.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from ggpi import saving
 from ggpi.data import StateSpec, Transitions
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.flow import FlowConfig
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
-from ggpi.ghm.losses import CETD, LOSSES, Loss, check_supported
-from ggpi.ghm.targets import Record
+from ggpi.ghm.losses import LOSSES, Loss, check_supported
+from ggpi.ghm.recipe import MODELS, PRESETS, ModelConfig, Recipe
+from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
 from ggpi.ghm.training_log import TrainingLog
-from ggpi.ghm.vae import VAEConfig
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.bank import PolicyBank
 from ggpi.progress import progress
 from ggpi.typing import Key
-
-ModelConfig = VAEConfig | FlowConfig
-MODELS: dict[str, ModelConfig] = {"vae": VAEConfig(), "flow": FlowConfig()}
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How models are trained.
-
-    Paper: Fig 5
-    """
-
-    model: ModelConfig = MODELS["vae"]
-    loss: Loss = LOSSES["cetd"]
-    steps: int = 10_000
-    batch_size: int = 256
-    """Transitions per model and step; the paper's 256 trajectories of 20 steps are 5120."""
-    learning_rate: float = 1e-3
-    decay: Literal["linear", "constant"] = "linear"
-    """Whether the learning rate falls to zero over the run."""
-    held_out: float = 0.05
-    """Fraction of the episodes that are only used to score."""
-    chunk: int = 250
-    """Steps between two looks of Python at the training."""
-
-
-PRESETS = {
-    "cpu": Recipe(),
-    "paper": Recipe(VAEConfig(kl_weight=20.0), CETD(n_step=1), 500_000, 256 * 20, 3e-4, "constant"),
-}
 
 
 def fit(
@@ -106,9 +73,9 @@ def fit(
     horizons = tuple(dict.fromkeys([gamma, *(beta_of(gamma, alpha) for alpha in alphas)]))
     spec = spec or StateSpec(tuple(f"x{i}" for i in range(np.shape(data.state)[-1])))
     _check(data, recipe, spec)
-    training = _Training(policies, data, horizons, recipe, spec, key)
-    log = TrainingLog(out, training.fingerprint, tensorboard)
-    models = _train(training, log, watch or (lambda step, models: None))
+    ready = prepare(policies, data, horizons, recipe, spec, key)
+    log = TrainingLog(out, ready.fingerprint, tensorboard)
+    models = _train(ready, log, watch or (lambda step, models: None))
     per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
     ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
     if log.directory:
@@ -116,120 +83,57 @@ def fit(
     return ghms
 
 
-class _State(eqx.Module):
-    """What a checkpoint holds: weights, the slow copy that targets come from, and Adam's moments."""
+class Prepared(NamedTuple):
+    """A training ready to start: what to learn from, what to score on, and fresh models.
 
-    models: Any
-    slow: Any
-    moments: Any
+    Paper: Alg 2
+    """
 
-
-class _Training:
-    """The data on the device and the two compiled functions: a chunk of steps, and a score."""
-
-    def __init__(self, policies, data, horizons, recipe: Recipe, spec: StateSpec, key):
-        self.recipe, self.key = recipe, key
-        self.bank = PolicyBank(tuple(policies))
-        self.betas = jnp.repeat(jnp.asarray(horizons, jnp.float32), len(policies))
-        kept, held = _split(data, recipe, key)
-        self.recorded, self.scored = (
-            recipe.loss.record(part, len(policies), horizons) for part in (kept, held)
-        )
-        frames = [_frame(kept, horizon, spec, recipe) for horizon in horizons]
-        self.initial = self._initial([frame for frame in frames for _ in policies])
-        self.fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies)
-
-    def _initial(self, frames: list[Frame]) -> _State:
-        keys = jax.random.split(jax.random.fold_in(self.key, 2**31 - 1), len(frames))
-        built = [self.recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)]
-        check_supported(self.recipe.loss, built[0])
-        models = stack_modules(built)
-        moments = self.optimiser.init(eqx.filter(models, eqx.is_inexact_array))
-        slow = jax.tree.map(jnp.array, models) if self._has_slow_copy else None
-        return _State(models, slow, moments)
-
-    @functools.cached_property
-    def optimiser(self) -> optax.GradientTransformation:
-        rate = self.recipe.learning_rate
-        falling = optax.linear_schedule(rate, 0.0, self.recipe.steps)
-        return optax.adam(falling if self.recipe.decay == "linear" else rate)
-
-    @property
-    def _has_slow_copy(self) -> bool:
-        return self.recipe.loss.ema_decay is not None or self.recipe.loss.copy_every is not None
-
-    def chunk(self, state: _State, first: int, count: int) -> tuple[_State, np.ndarray]:
-        """The state after steps first … first + count − 1, and their losses [count, M]."""
-        given = self.recorded, self.bank, jnp.asarray(first), count
-        state, losses = self._compiled_chunk(given, state)
-        return state, np.asarray(losses)
-
-    @functools.cached_property
-    def _compiled_chunk(self):
-        return eqx.filter_jit(self._scan, donate="all-except-first")
-
-    def _scan(self, given: tuple, state: _State) -> tuple[_State, Any]:
-        recorded, bank, first, count = given
-        arrays, static = eqx.partition(state, eqx.is_array)
-
-        def step(arrays, i):
-            state, losses = self._step(eqx.combine(arrays, static), recorded, bank, i)
-            return eqx.filter(state, eqx.is_array), losses
-
-        arrays, losses = jax.lax.scan(step, arrays, first + jnp.arange(count))
-        return eqx.combine(arrays, static), losses
-
-    def _step(self, state: _State, recorded: Record, bank: PolicyBank, i) -> tuple[_State, Any]:
-        recipe, key = self.recipe, jax.random.fold_in(self.key, i)
-        slow = state.slow if self._has_slow_copy else state.models
-
-        @functools.partial(eqx.filter_value_and_grad, has_aux=True)
-        def total(models):
-            losses, batch = recipe.loss.batch(
-                models, slow, recorded, bank, self.betas, recipe.batch_size, key=key
-            )
-            return losses.sum(), (losses, batch)
-
-        (_, (losses, batch)), gradient = total(state.models)
-        updates, moments = self.optimiser.update(gradient, state.moments)
-        models = eqx.apply_updates(state.models, updates)
-        models = jax.vmap(lambda model, *seen: model.observe(*seen))(models, *batch)
-        return _State(models, self._slower(state.slow, models, i), moments), losses
-
-    def _slower(self, slow, models, i):
-        """The copy that the next targets come from."""
-        decay, every = self.recipe.loss.ema_decay, self.recipe.loss.copy_every
-        if decay is not None:
-            return jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, slow, models)
-        if every is not None:
-            return jax.tree.map(lambda old, new: jnp.where((i + 1) % every == 0, new, old), slow, models)
-        return None
-
-    @functools.cached_property
-    def score(self):
-        """The loss of each model on held-out episodes, always with the same draws."""
-        key, recipe = jax.random.fold_in(self.key, 2**31 - 2), self.recipe
-
-        def score(models, recorded, bank):
-            return recipe.loss.batch(models, models, recorded, bank, self.betas, 512, key=key)[0]
-
-        compiled = eqx.filter_jit(score)
-        return lambda models: np.asarray(compiled(models, self.scored, self.bank))
+    setting: Setting
+    scored: Setting
+    state: State
+    fingerprint: str
+    """A digest of everything that determines the result."""
 
 
-def _train(training: _Training, log: TrainingLog, watch: Callable[[int, Any], None]) -> Any:
-    steps, size = training.recipe.steps, training.recipe.chunk
-    state, done = log.resume(training.initial)
+def prepare(
+    policies: Sequence[Any],
+    data: Transitions,
+    horizons: Sequence[float],
+    recipe: Recipe,
+    spec: StateSpec,
+    key: Key,
+) -> Prepared:
+    """Data on the device, and models of every policy at every horizon, horizon by horizon.
+
+    Paper: Alg 2
+    """
+    bank, kept_and_held = PolicyBank(tuple(policies)), _split(data, recipe, key)
+    betas = jnp.repeat(jnp.asarray(horizons, jnp.float32), len(policies))
+    records = [recipe.loss.record(part, len(policies), horizons) for part in kept_and_held]
+    frames = [_frame(kept_and_held[0], horizon, spec, recipe) for horizon in horizons for _ in policies]
+    keys = jax.random.split(jax.random.fold_in(key, 2**31 - 1), len(frames))
+    built = [recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)]
+    check_supported(recipe.loss, built[0])
+    setting, scored = (Setting(part, bank, betas, key, recipe) for part in records)
+    fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies)
+    return Prepared(setting, scored, initial_state(stack_modules(built), recipe), fingerprint)
+
+
+def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None]) -> Any:
+    steps, size = ready.setting.recipe.steps, ready.setting.recipe.chunk
+    state, done = log.resume(ready.state)
     watch(done, state.models)
     with progress(steps, "fit") as advance:
         begun, first = time.monotonic(), done
         while done < steps:
             count = min(size, steps - done)
-            state, losses = training.chunk(state, done, count)
+            state, losses = run_chunk((ready.setting, jnp.asarray(done)), state, count)
+            losses = np.asarray(losses)
             log.check_finite(losses, done)
             done += count
             rate = (done - first) / (time.monotonic() - begun)
-            held_out = training.score(state.models)
+            held_out = np.asarray(score(ready.scored, state.models))
             log.write(done, losses.mean(axis=0), held_out, rate)
             log.checkpoint(state, done, is_last=done == steps)
             watch(done, state.models)

@@ -26,7 +26,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from ggpi.ghm.fit import ModelConfig, fit
+from ggpi.ghm.fit import fit
+from ggpi.ghm.recipe import ModelConfig
 from ggpi.ghm.flow import FlowConfig
 from ggpi.ghm.losses import CEMC, CETD, LL2TD, Loss
 from ggpi.ghm.vae import VAEConfig
