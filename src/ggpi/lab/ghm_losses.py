@@ -27,9 +27,9 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.ghm.fit import fit
-from ggpi.ghm.recipe import ModelConfig
 from ggpi.ghm.flow import FlowConfig
 from ggpi.ghm.losses import CEMC, CETD, LL2TD, Loss
+from ggpi.ghm.recipe import ModelConfig
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import style
 from ggpi.lab.contract import Cells, compute
