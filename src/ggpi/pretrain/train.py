@@ -48,7 +48,7 @@ class Config:
     """Seed of all randomness."""
     algorithm: Literal["ppo", "mpo"] = "ppo"
     """How to learn: MPO is the paper's."""
-    rounds: int = 900
+    rounds: int = 1100
     """Rounds of walking and learning."""
     save_every: int = 25
     """Rounds between checkpoints."""
@@ -126,12 +126,13 @@ class Training:
         """One round of walking and learning; its numbers are added to the curve."""
         config, done = self.config, len(self.curve)
         key = jax.random.fold_in(self.key, done)
+        self.walkers.walk = config.walk if done < config.walk.careful_after else config.walk.careful()
         if config.algorithm == "ppo":
             now = config.ppo if done < config.ppo.curious_rounds else config.ppo.settled()
             self.learner, numbers = ppo.round_of(now, self.learner, self.walkers, key=key)
         else:
             self.learner, numbers = mpo.round_of(
-                config.mpo, config.walk, self.learner, self.walkers, self.replay, key=key
+                config.mpo, self.walkers.walk, self.learner, self.walkers, self.replay, key=key
             )
         self.curve.append(numbers)
         return numbers

@@ -11,7 +11,7 @@ with the mean velocity along and across the direction; the paper has v∥ alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,12 @@ class Walk:
     """Price c₄ of tipping over."""
     tipped: float = 0.4
     """An ant whose up-axis has a smaller z-component than this has fallen."""
+    careful_after: int = 900
+    """Rounds until leaning over and swaying cost twice as much, and falling six times."""
+
+    def careful(self) -> Walk:
+        """The same at the higher prices."""
+        return replace(self, lateral=2 * self.lateral, tilt=2 * self.tilt, fall=6 * self.fall)
 
 
 @dataclass(frozen=True)
