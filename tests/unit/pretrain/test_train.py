@@ -118,6 +118,21 @@ def test_rewards():
     np.testing.assert_allclose(paid, wanted, rtol=1e-5)
 
 
+def test_phases_of_training():
+    """Curious, then settled; in the end careful, at higher prices."""
+    from ggpi.pretrain import Training
+
+    config = preset("tiny", "ppo")
+    walk, learn = replace(config.walk, careful_after=2), replace(config.ppo, curious_rounds=1)
+    training = Training(replace(config, walk=walk, ppo=learn))
+    prices = []
+    for _ in range(3):
+        training.round()
+        prices.append(training.walkers.walk.fall)
+    assert prices == [50, 50, 300]
+    assert learn.settled().entropy == 0 < learn.entropy and learn.settled().min_rate < learn.min_rate
+
+
 def test_replay_keeps_the_newest_trajectories():
     def steps(first):
         numbers = np.arange(first, first + 12).reshape(4, 3)  # 4 steps of 3 ants
