@@ -1,4 +1,4 @@
-"""Weights that come with the package, each with the command, config, seed and versions that made it."""
+"""Weights that come with the package, each with the command, config, seed and versions that made it, and notes."""
 
 from __future__ import annotations
 
