@@ -57,13 +57,15 @@ def _bandwidth(P_pi: Any) -> int:
 
 
 class _Dense:
+    """LU of the transpose: a C-ordered matrix is factorised in place, without a copy."""
+
     def __init__(self, P_pi, beta):
         matrix = P_pi * -beta
         matrix[np.diag_indices_from(matrix)] += 1.0
-        self._factors = scipy.linalg.lu_factor(matrix, overwrite_a=True, check_finite=False)
+        self._factors = scipy.linalg.lu_factor(matrix.T, overwrite_a=True, check_finite=False)
 
     def solve(self, f, guess=None):
-        return scipy.linalg.lu_solve(self._factors, f, check_finite=False)
+        return scipy.linalg.lu_solve(self._factors, f, trans=1, check_finite=False)
 
 
 class _SparseDirect:

@@ -39,15 +39,19 @@ def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike)
 
 def _future_rewards(gsps: GSPs, ghms: GHMs, reward: Any) -> tuple[np.ndarray, dict[GSP, np.ndarray]]:
     """r(x, a), and g^ν(x, a) = E^ν[r(X_T, A_T)] at T ∼ Geometric(1−γ), shortest GSPs first."""
-    r = ghms.segment(0, None).mdp.r(reward)
+    mdp = ghms.segment(0, None).mdp
+    r = mdp.r(reward)
     pis = [np.asarray(policy) for policy in ghms.policies]
     r_pis = [(pi * r).sum(axis=1) for pi in pis]
     g: dict[GSP, np.ndarray] = {}
     for length in range(1, gsps.depth + 1):
+        members, solved = [], []
         for (head, alpha), group in _by_first_segment(gsps, length).items():
             columns = [_segment_target(gsp, g, pis, r_pis, ghms) for gsp in group]
-            expected = ghms.segment(head, alpha).expect(np.stack(columns, axis=1))
-            g |= {gsp: expected[:, :, i] for i, gsp in enumerate(group)}
+            solved.append(ghms.segment(head, alpha).visits(np.stack(columns, axis=1)))
+            members += group
+        expected = np.moveaxis(mdp.ahead(np.concatenate(solved, axis=1)), 2, 0)
+        g |= dict(zip(members, np.ascontiguousarray(expected), strict=True))
     return r, g
 
 

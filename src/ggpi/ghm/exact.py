@@ -57,7 +57,14 @@ class ExactGHM:
 
         Paper: Prop 2.4
         """
-        return (1 - self.horizon) * self.mdp.ahead(self.resolvent.solve(np.asarray(f, float)))
+        return self.mdp.ahead(self.visits(f))
+
+    def visits(self, f: ArrayLike) -> np.ndarray:
+        """(1−β) (I − βP^π)⁻¹ f: what f is worth at a geometric time that may be 0, from the state X₁ that it starts in.
+
+        Paper: Prop 2.4
+        """
+        return (1 - self.horizon) * self.resolvent.solve(np.asarray(f, float))
 
     def dense(self) -> np.ndarray:
         """μ [S, A, S].
