@@ -36,7 +36,7 @@ $(READY): requirements.lock pyproject.toml
 
 lock:  ## remake both lock files from pyproject.toml
 	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	@.venv-lock/bin/python $(PIP) install ".[ant,data,dev]"
+	@.venv-lock/bin/python $(PIP) install ".[ant,data,dev,maze]"
 	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi > requirements.lock
 	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[bench]"
 	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
