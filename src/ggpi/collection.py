@@ -15,12 +15,14 @@ import equinox as eqx
 import gymnasium
 import jax
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector.utils import create_empty_array
 
 from ggpi.data import Transitions
 from ggpi.policies import PolicyBank
 from ggpi.progress import progress as progress_bar
+from ggpi.spaces import check_action_space, state_reader
 
 Column = dict[str, np.ndarray]
 
@@ -32,6 +34,7 @@ def collect(
     *,
     switch_every: int | None = None,
     num_envs: int = 16,
+    keys: Sequence[str] | None = None,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Transitions:
@@ -41,6 +44,9 @@ def collect(
     A policy is drawn uniformly when an episode starts, and with `switch_every` = k again after
     Uniform{1 … k} steps. `progress` is called with the number of transitions so far, in
     place of a progress bar.
+
+    Observations are Box vectors or Discrete, and so are actions. Of observations that are dictionaries, `keys`
+    says which parts make the state, in this order: `keys=("observation",)` leaves a maze's goal out.
 
     An environment that says `world_ended: False` in the info of a terminated step (the task was done, the
     world goes on) is recorded as truncated.
@@ -52,10 +58,13 @@ def collect(
     bank = PolicyBank(policies)
     vector = _vector_env(env, num_envs)
     try:
-        _check_spaces(vector)
+        check_action_space(vector.single_action_space)
+        read = state_reader(vector.single_observation_space, keys)
+        one = read(create_empty_array(vector.single_observation_space, fn=np.zeros))
+        _check_policies(policies, one, vector.single_action_space)
         with progress_bar(num_steps, "collecting") as advance:
             told = progress or (lambda done: advance(done, ""))
-            columns = _record(vector, bank, num_steps, switch_every, seed, told)
+            columns = _record(vector, read, bank, num_steps, switch_every, seed, told)
     finally:
         if isinstance(env, str):
             vector.close()
@@ -72,37 +81,43 @@ def _vector_env(env: Any, num_envs: int) -> VectorEnv:
     raise TypeError(f"collect takes an id, an Env or a VectorEnv of Gymnasium, got {type(env).__name__}")
 
 
-def _check_spaces(vector: VectorEnv) -> None:
-    for what, space in (
-        ("observations", vector.single_observation_space),
-        ("actions", vector.single_action_space),
-    ):
-        if not (isinstance(space, Discrete) or (isinstance(space, Box) and len(space.shape) == 1)):
-            raise TypeError(
-                f"{what} are vectors or discrete, got {space}; gymnasium.wrappers can flatten them"
+def _check_policies(policies: Sequence[Any], states: np.ndarray, space: Any) -> None:
+    """Every policy takes these states and gives actions of this space; only shapes are computed."""
+    for k, policy in enumerate(policies):
+        name = f"policy {k} ({getattr(policy, 'name', type(policy).__name__)})"
+        bank, index = PolicyBank([policy]), np.zeros(1, np.int32)
+        try:
+            given = eqx.filter_eval_shape(bank.sample, index, states, key=jax.random.key(0))
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(f"{name} cannot act on states of shape {states.shape[1:]}: {error}") from error
+        kind, wanted = ("i", "whole numbers") if isinstance(space, Discrete) else ("f", "floats")
+        if given.shape[1:] != space.shape or given.dtype.kind != kind:
+            raise ValueError(
+                f"{name} gives actions of shape {given.shape[1:]} and type {given.dtype}, "
+                f"this environment takes {wanted} of shape {space.shape}: {space}"
             )
 
 
-def _record(vector, bank, num_steps, switch_every, seed, progress) -> list[Column]:
+def _record(vector, read, bank, num_steps, switch_every, seed, progress) -> list[Column]:
     """One column of rows per step of the vector environment, until there are enough rows."""
     rng, key = np.random.default_rng(seed), jax.random.key(seed)
     mode = AutoresetMode(vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
     turns = _Turns(len(bank), switch_every, vector.num_envs, rng)
-    states = _read(vector.reset(seed=seed)[0])
+    states = read(vector.reset(seed=seed)[0])
     idle = np.zeros(vector.num_envs, bool)  # this step of the row merely resets it
     columns, recorded, clipped = [], 0, 0
     while recorded < num_steps:
         actions = np.asarray(_act(bank, turns.index, states, key, np.uint32(len(columns))))
         actions, outside = _executed(actions, vector.single_action_space)
         observed, _, terminated, truncated, info = vector.step(actions)
-        following = _read(observed)
+        following = read(observed)
         ended = (np.asarray(terminated) | np.asarray(truncated)) & ~idle
         column = {"state": states, "action": actions, "behaviour": turns.index.copy(), "live": ~idle}
-        column |= _outcome(following, np.asarray(terminated), ended, info, mode)
+        column |= _outcome(following, read, np.asarray(terminated), ended, info, mode)
         columns.append(column)
         recorded, clipped = recorded + int((~idle).sum()), clipped + int((outside & ~idle).sum())
         if mode == AutoresetMode.DISABLED and ended.any():
-            following = _read(vector.reset(options={"reset_mask": ended})[0])
+            following = read(vector.reset(options={"reset_mask": ended})[0])
         turns.advance(ended | idle)
         idle = ended if mode == AutoresetMode.NEXT_STEP else np.zeros_like(idle)
         states = following
@@ -138,32 +153,22 @@ def _act(bank: PolicyBank, index: Any, states: Any, key: Any, time: Any) -> Any:
     return bank.sample(index, states, key=jax.random.fold_in(key, time))
 
 
-def _read(observed: Any) -> np.ndarray:
-    """A copy, in single precision or as integers."""
-    observed = np.asarray(observed)
-    return np.array(observed, np.int32 if observed.dtype.kind in "iu" else np.float32)
-
-
 def _executed(actions: np.ndarray, space: Any) -> tuple[np.ndarray, np.ndarray]:
     """Actions within the space, and in which rows they were not."""
     if isinstance(space, Discrete):
-        if actions.dtype.kind != "i" or actions.ndim != 1 or not ((actions >= 0) & (actions < space.n)).all():
+        if not ((actions >= 0) & (actions < space.n)).all():
             raise ValueError(f"this environment has actions 0 to {space.n - 1}, a policy gave {actions!r}")
         return actions, np.zeros(len(actions), bool)
-    if actions.shape[1:] != space.shape:
-        raise ValueError(
-            f"this environment has actions of shape {space.shape}, a policy gave {actions.shape[1:]}"
-        )
     inside = np.clip(actions, space.low, space.high).astype(space.dtype)
     return inside, np.any(np.abs(inside - actions) > 1e-6, axis=1, keepdims=True)[:, 0]
 
 
-def _outcome(following, terminated, ended, info, mode) -> Column:
+def _outcome(following, read, terminated, ended, info, mode) -> Column:
     """Next states and flags of one step, with the last observations of the episodes that ended."""
     if mode == AutoresetMode.SAME_STEP and ended.any():
         following = following.copy()
         for i in np.flatnonzero(ended):
-            following[i] = info["final_obs"][i]
+            following[i] = read(info["final_obs"][i])
         info = info.get("final_info", {})
     if "world_ended" in info:
         told = np.asarray(info.get("_world_ended", np.ones(len(ended), bool)))

@@ -4,7 +4,7 @@ import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from ggpi import TabularMDP, TabularPolicy, collect
@@ -144,16 +144,128 @@ def test_actions_out_of_range_are_clipped_and_counted():
     np.testing.assert_array_equal(data.action, np.tile([1.0, 0.5], (50, 1)))
 
 
+class Told(Count):
+    """The counter, in dictionaries with a goal and with its episode apart."""
+
+    observation_space = Dict(
+        goal=Box(0, 9, (2,)),
+        count=Box(-9, 9999, (2,), np.int64),
+        last=Box(-1, 1, (1,)),
+        image=Box(0, 1, (2, 2)),
+    )
+
+    def _seen(self):
+        time, episode, last = super()._seen()
+        return {
+            "goal": np.full(2, 7.0, np.float32),
+            "count": np.array([time, episode], np.int64),
+            "last": np.array([last], np.float32),
+            "image": np.zeros((2, 2), np.float32),
+        }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_chosen_keys_of_dictionaries_make_the_state(mode):
+    """In their order, in every autoreset mode, and nothing else: the same data as without dictionaries."""
+    env = SyncVectorEnv([Told] * 3, autoreset_mode=mode)
+    data = collect(env, BOTH, 97, switch_every=3, seed=1, keys=("count", "last"))
+    plain = collect(counters(mode), BOTH, 97, switch_every=3, seed=1)
+    np.testing.assert_array_equal(data.state, plain.state)
+    np.testing.assert_array_equal(data.next_state, plain.next_state)
+    assert data.state.dtype == np.float32
+    other = collect(Told(), BOTH, 5, keys=["last", "count"])
+    np.testing.assert_array_equal(other.next_state[:, 1], [1, 2, 3, 4, 5])
+
+
+def test_keys_that_are_missing_wrong_or_not_asked_for():
+    there = r"'goal' Box.*'count' Box.*'image' Box"
+    with pytest.raises(
+        TypeError, match=rf"dictionaries of {there}.*choose.*keys=\('count', 'last', 'image'\)"
+    ):
+        collect(Told(), BOTH, 10)
+    with pytest.raises(TypeError, match="got keys='count'"):
+        collect(Told(), BOTH, 10, keys="count")
+    with pytest.raises(KeyError, match=f"no key 'observation'; there are {there}"):
+        collect(Told(), BOTH, 10, keys=("observation",))
+    with pytest.raises(TypeError, match="a chosen key is a Box vector, 'image' is"):
+        collect(Told(), BOTH, 10, keys=("image",))
+    with pytest.raises(TypeError, match=r"these observations are Box.* leave keys out"):
+        collect(Count(), BOTH, 10, keys=("observation",))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [MultiDiscrete([2, 3]), MultiBinary(2), Discrete(2, start=1), Box(0, 1, (2, 2)), Box(0, 1, (2,), int)],
+)
+def test_other_actions_are_refused(space):
+    env = Count()
+    env.action_space = space
+    with pytest.raises(TypeError, match="actions are Box vectors of floats or Discrete numbers from 0, got"):
+        collect(env, BOTH, 10)
+
+
+@pytest.mark.parametrize(
+    "space", [Box(0, 255, (4, 4, 3), np.uint8), MultiDiscrete([2, 3]), Discrete(2, start=1), Text(3)]
+)
+def test_other_observations_are_refused(space):
+    env = Count()
+    env.observation_space = space
+    with pytest.raises(TypeError, match=r"observations are Box vectors .* got .*FlattenObservation"):
+        collect(env, BOTH, 10)
+
+
+def test_policies_that_do_not_fit_are_named_before_a_step():
+    fits, small, wide = (
+        linear_policy(np.zeros(shape), 0.0, 0.1, name)
+        for name, shape in (("fits", (1, 3)), ("small", (1, 2)), ("wide", (2, 3)))
+    )
+    with pytest.raises(ValueError, match=r"policy 1 \(small\) cannot act on states of shape \(3,\)"):
+        collect("Pendulum-v1", [fits, small], 10, num_envs=1)
+    with pytest.raises(
+        ValueError, match=r"policy 1 \(wide\) gives actions of shape \(2,\) .* shape \(1,\): Box"
+    ):
+        collect("Pendulum-v1", [fits, wide], 10, num_envs=1)
+    with pytest.raises(ValueError, match="takes whole numbers of shape"):
+        collect(Count(), [fits], 10)
+
+
+def feedback(num_actions, size, seed):
+    gain = np.random.default_rng(seed).normal(size=(num_actions, size)) / 10
+    return linear_policy(gain, 0.0, 0.5, f"feedback {seed}")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "size", "num_actions"),
+    [
+        ("MountainCarContinuous-v0", None, 2, 1),
+        ("Reacher-v5", None, 10, 2),
+        ("HalfCheetah-v5", None, 17, 6),
+        ("gymnasium_robotics:PointMaze_UMaze-v3", ("observation",), 4, 2),
+    ],
+)
+def test_environments_that_others_wrote(name, keys, size, num_actions):
+    """Every recorded row is what the environment itself does; of the maze's dictionary the goal is left out."""
+    module, _, _ = name.rpartition(":")
+    pytest.importorskip(module or ("gymnasium" if size == 2 else "mujoco"))
+    policies = [feedback(num_actions, size, seed) for seed in range(2)]
+    data = collect(name, policies, 300, switch_every=10, num_envs=2, keys=keys, seed=5)
+    data.check()
+    assert data.state.shape == (300, size) and data.action.shape == (300, num_actions)
+    assert set(data.behaviour) == {0, 1}
+    env = gymnasium.make(name)
+    seen, _ = env.reset(seed=5)
+    for row in range(40):
+        seen = seen if keys is None else seen["observation"]
+        np.testing.assert_array_equal(data.state[row], np.asarray(seen, np.float32))
+        seen, *_ = env.step(data.action[row])
+    env.close()
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match="at least one step"):
         collect("ggpi/PointMass-v0", direction_policies(), 0)
     with pytest.raises(TypeError, match="an id, an Env or a VectorEnv"):
         collect(3, direction_policies(), 10)
+    beyond = MixedPolicy(jnp.eye(3)[2], "beyond")
     with pytest.raises(ValueError, match="actions 0 to 1"):
-        collect(Count(), [linear_policy(np.zeros((2, 3)), 0.0, 0.1)], 10)
-    with pytest.raises(ValueError, match="actions of shape"):
-        collect("Pendulum-v1", [linear_policy(np.zeros((2, 3)), 0.0, 0.1)], 10, num_envs=1)
-    env = Count()
-    env.observation_space = Dict(a=Box(-1, 1, (1,)))
-    with pytest.raises(TypeError, match="vectors or discrete"):
-        collect(env, BOTH, 10)
+        collect(Count(), [beyond], 10)
