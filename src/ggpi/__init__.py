@@ -47,6 +47,8 @@ _NAMES = {
     "improve": "improvement",
     "improve_head": "improvement",
     "policy_iteration": "iteration",
+    "GGPIAgent": "agents",
+    "Plan": "agents",
     # §6 Learning
     "collect": "collection",
     "PolicyBank": "policies",

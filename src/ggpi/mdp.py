@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
+from scipy.linalg.blas import dgemm
 
 from ggpi.resolvent import resolvent
 from ggpi.rewards import Reward, as_reward, state_action
@@ -101,7 +102,12 @@ class TabularMDP:
     def ahead(self, f: ArrayLike) -> np.ndarray:
         """E[f(X₁) | x, a] for every pair: [S] → [S, A], [S, n] → [S, A, n]."""
         f = np.asarray(f, float)
-        return (self.kernel @ f).reshape(self.num_states, self.num_actions, *f.shape[1:])
+        if self.is_sparse or f.ndim == 1:
+            ahead = self.kernel @ f
+        else:
+            # By SciPy's BLAS, as the solves: NumPy brings its own, and the idle threads of one block the other's.
+            ahead = dgemm(1.0, f, self.kernel.T, trans_a=True).T
+        return ahead.reshape(self.num_states, self.num_actions, *f.shape[1:])
 
     def step(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """One sample of X₁ for each pair of integer arrays."""
@@ -159,6 +165,8 @@ class TabularMDP:
     def checked_reward(self, reward: Reward | ArrayLike) -> Reward:
         """The reward, or an error when its shape is not this MDP's."""
         reward = as_reward(reward)
+        if callable(reward.values):
+            raise TypeError(f"rewards of a finite MDP are arrays [S] or [S, A], got the function {reward.values}")
         states = (self.num_states,)
         wanted = (*states, self.num_actions) if reward.form == "state_action" else states
         if reward.values.shape != wanted:

@@ -4,18 +4,26 @@
     state_action(r)   r(x, a)   earned on leaving x with a
     arrival(ρ)        ρ(x′)     earned on entering x′
 
-The return is Σ γᵗ Rₜ from t = 0. A terminal state is never left, so r is 0 there; it is entered
-once, so ρ is paid once there.
+r is an array over the states of a finite MDP, or a function of one state vector: of JAX, or plain Python.
+The return is Σ γᵗ Rₜ from t = 0. A terminal state is never left, so r is 0 there; it is entered once, so ρ is
+paid once there. A reward with parameters, such as `target`, is a module whose numbers are arguments of compiled
+programs: another target needs no new compilation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from ggpi.data.spec import StateSpec
 from ggpi.typing import Numbers
 
 Form = Literal["state", "state_action", "arrival"]
@@ -23,15 +31,17 @@ Form = Literal["state", "state_action", "arrival"]
 
 @dataclass(frozen=True, eq=False)
 class Reward:
-    """A reward function of a finite MDP: its values and the form that they have.
+    """A reward: its values, an array or a function of one state (and action), and the form that they have.
 
     Beyond the paper: Janner et al. pay on arrival, the paper on leaving; both are needed
     """
 
     form: Form
-    values: Numbers
+    values: Any
 
     def __post_init__(self):
+        if callable(self.values):
+            return
         axes = 2 if self.form == "state_action" else 1
         if self.values.ndim != axes:
             wanted = "[S, A]" if axes == 2 else "[S]"
@@ -42,38 +52,124 @@ class Reward:
             raise ValueError(f"{len(bad)} reward values are not finite, the first at index {at}")
 
 
-def state(values: ArrayLike) -> Reward:
+def state(values: ArrayLike | Callable[[Any], Any]) -> Reward:
     """r(x), earned on leaving x.
 
     Paper: Thm 3.2
     """
-    return Reward("state", np.asarray(values, float))
+    return Reward("state", _values(values))
 
 
-def state_action(values: ArrayLike) -> Reward:
+def state_action(values: ArrayLike | Callable[[Any, Any], Any]) -> Reward:
     """r(x, a), earned on leaving x with a.
 
     Paper: Thm F.1
     """
-    return Reward("state_action", np.asarray(values, float))
+    return Reward("state_action", _values(values))
 
 
-def arrival(values: ArrayLike) -> Reward:
+def arrival(values: ArrayLike | Callable[[Any], Any]) -> Reward:
     """ρ(x′), earned on entering x′: Q = E_{X∼μ}[ρ(X)] / (1−γ).
 
     Beyond the paper: the form that Janner et al. use, to compare with them
     """
-    return Reward("arrival", np.asarray(values, float))
+    return Reward("arrival", _values(values))
+
+
+def target(place: ArrayLike, radius: float, indices: Sequence[int] = (0, 1)) -> Reward:
+    """1 for arriving within `radius` of a place, given by some numbers of the state; by default the first two.
+
+    Paper: App E.1
+    """
+    place = np.asarray(place, float)
+    if place.shape != (len(indices),) or not np.isfinite(place).all():
+        raise ValueError(
+            f"a target is {len(indices)} finite numbers, one for each of {tuple(indices)}, got {place}"
+        )
+    if not (np.isfinite(radius) and radius > 0):
+        raise ValueError(f"the radius of a target is a positive number, got {radius}")
+    numbers = jnp.asarray(place, jnp.float32), jnp.asarray(radius, jnp.float32)
+    return arrival(Target(*numbers, tuple(map(int, indices))))
+
+
+def features(weights: Mapping[str, float], spec: StateSpec) -> Reward:
+    """Σ wᵢ xᵢ over named numbers of the state, earned on arrival.
+
+    Beyond the paper: the linear rewards of successor features
+    """
+    numbers = jnp.asarray(list(weights.values()), jnp.float32)
+    return arrival(Features(numbers, tuple(spec.index(name) for name in weights)))
+
+
+class Target(eqx.Module):
+    """1 within `radius` of `place`, else 0.
+
+    Paper: App E.1
+    """
+
+    place: Float[Array, "n"]
+    radius: Float[Array, ""]
+    indices: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, state):
+        apart = jnp.stack([state[..., i] for i in self.indices], axis=-1) - self.place
+        return (jnp.sum(apart**2, axis=-1) <= self.radius**2).astype(jnp.float32)
+
+
+class Features(eqx.Module):
+    """A weighted sum of some numbers of the state.
+
+    Beyond the paper: the linear rewards of successor features
+    """
+
+    weights: Float[Array, "n"]
+    indices: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, state):
+        return jnp.stack([state[..., i] for i in self.indices], axis=-1) @ self.weights
+
+
+def each(rewards: Sequence[Reward]) -> Reward:
+    """One reward for each state of a batch, such as targets of many episodes that are planned together.
+
+    Beyond the paper: evaluation of many episodes at once
+    """
+    kinds = {(reward.form, jax.tree.structure(reward.values)) for reward in rewards}
+    if len(kinds) != 1:
+        raise ValueError(f"rewards of a batch are of one kind, got {len(kinds)} kinds among {len(rewards)}")
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(reward.values for reward in rewards))
+    return Reward(rewards[0].form, Each(stacked))
+
+
+class Each(eqx.Module):
+    """Rewards of one kind with a leading axis, one for each state of a batch.
+
+    Beyond the paper: evaluation of many episodes at once
+    """
+
+    values: Any
+
+    def __call__(self, *given):
+        raise TypeError("rewards of a batch are paid state by state; call one of them instead")
 
 
 def as_reward(reward: Reward | ArrayLike) -> Reward:
-    """A plain array is r(x) when it has one axis and r(x, a) when it has two.
+    """A plain array is r(x) when it has one axis and r(x, a) when it has two; a function has to name its form.
 
     Beyond the paper: so that NumPy users need no constructor
     """
     if isinstance(reward, Reward):
         return reward
+    if callable(reward):
+        raise TypeError(
+            "a function says when it pays: give ggpi.rewards.state(f), state_action(f) or arrival(f), "
+            f"got {reward}"
+        )
     values = np.asarray(reward, float)
     if values.ndim not in (1, 2):
         raise ValueError(f"a reward array has shape [S] or [S, A], got {values.shape}")
     return state(values) if values.ndim == 1 else state_action(values)
+
+
+def _values(values: Any) -> Numbers | Callable:
+    return values if callable(values) and not isinstance(values, jax.Array) else np.asarray(values, float)

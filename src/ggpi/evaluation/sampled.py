@@ -1,10 +1,7 @@
 """Monte Carlo estimates of Q from samples of geometric horizon models, with standard errors.
 
-Every estimator here draws chains of segments and averages
-
-    r(x, a) + γ/(1−γ) · [ Σ_{m<n} wₘ ((1−αₘ) r^{πₘ} + αₘ r^{πₘ₊₁})(X^(m)) + wₙ r^{πₙ}(X′) ]
-
-or, for a reward ρ on arrival, 1/(1−γ) · [Σ wₘ ρ̃(X^(m)) + wₙ ρ̃(X′)] with ρ̃ = (1−γ)ρ at terminal states.
+Every estimator here draws chains of segments and averages what is paid along them (see `segments`); a reward ρ on
+arrival pays 1/(1−γ) · [Σ wₘ ρ̃(X^(m)) + wₙ ρ̃(X′)] with ρ̃ = (1−γ)ρ at terminal states.
 Eq 3 is the chain of one segment, Eq 4 repeats one policy, Eq 6 follows a switching policy.
 
 A set is walked as a tree, depth first: paths with a common prefix share its samples, and each path
@@ -23,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ggpi.evaluation.segments import Segment, segments, segments_of
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
 from ggpi.rewards import Reward
@@ -56,7 +54,8 @@ def evaluate_sampled(
     ghms.check(gsps)
     mdp = ghms.segment(0, None).mdp
     state, action = np.indices((mdp.num_states, mdp.num_actions))
-    estimate = _Chains([_path(gsp) for gsp in gsps], ghms, reward).estimate(state, action, num_samples, key)
+    chains = _Chains([segments_of(gsp, ghms.gamma) for gsp in gsps], ghms, reward)
+    estimate = chains.estimate(state, action, num_samples, key)
     return QValues(estimate.mean, gsps, ghms.policies, estimate.stderr)
 
 
@@ -75,7 +74,7 @@ def evaluate_gsp_sampled(
     Paper: Thm 3.2, Thm F.1, Eq 6
     """
     ghms.check(GSPs((gsp,)))
-    estimate = _Chains([_path(gsp)], ghms, reward).estimate(state, action, num_samples, key)
+    estimate = _Chains([segments_of(gsp, ghms.gamma)], ghms, reward).estimate(state, action, num_samples, key)
     return Estimate(estimate.mean[0], estimate.stderr[0])
 
 
@@ -97,8 +96,8 @@ def evaluate_markov_sampled(
     if num_segments < 1:
         raise ValueError(f"a chain has at least one segment, got {num_segments}")
     ghms.check(GSPs((GSP((policy,)),)))
-    path = [(policy, alpha) for alpha in ghms.alphas[:1] * (num_segments - 1)] + [(policy, None)]
-    estimate = _Chains([tuple(path)], ghms, reward).estimate(state, action, num_samples, key)
+    path = segments([policy] * num_segments, ghms.alphas[:1] * (num_segments - 1), ghms.gamma)
+    estimate = _Chains([path], ghms, reward).estimate(state, action, num_samples, key)
     return Estimate(estimate.mean[0], estimate.stderr[0])
 
 
@@ -118,7 +117,7 @@ def evaluate_janner_sampled(
     """
     ghms.check(GSPs((GSP((policy,)),)))
     alpha = ghms.alphas[0]
-    chains = _RandomCompositions([((policy, alpha),)], ghms, reward)
+    chains = _RandomCompositions([segments([policy] * 2, [alpha], ghms.gamma)[:1]], ghms, reward)
     estimate = chains.estimate(state, action, num_samples, key)
     return Estimate(estimate.mean[0], estimate.stderr[0])
 
@@ -129,16 +128,8 @@ def ghm_draws(gsps: GSPs | Iterable[GSP], shared: bool = True) -> int:
     Paper: Alg 1, Fig 4
     """
     gsps = gsp_set(gsps)
-    prefixes = {_path(gsp)[:m] for gsp in gsps for m in range(1, len(gsp))}
+    prefixes = {(gsp.policies[:m], gsp.alphas[:m]) for gsp in gsps for m in range(1, len(gsp))}
     return len(gsps) + len(prefixes) if shared else sum(map(len, gsps))
-
-
-Path = tuple[tuple[int, float | None], ...]
-"""(policy, α of the switch that ends its segment) for each segment; the last has no switch."""
-
-
-def _path(gsp: GSP) -> Path:
-    return tuple(zip(gsp.policies, (*gsp.alphas, None), strict=True))
 
 
 class _Start(NamedTuple):
@@ -149,22 +140,20 @@ class _Start(NamedTuple):
     """The action taken at x; None when the segment's policy chooses it."""
     total: Any
     """Σ of the weighted rewards of the segments before the last one."""
-    last: tuple[int, float] | None = None
-    """The last segment's policy and α; its reward awaits the policy that goes on."""
-    reach: float = 1.0
-    """The probability that the geometric time is not over when that segment starts."""
+    last: Segment | None = None
+    """The segment that ended at x: its reward there is still to be paid."""
 
 
 class _Chains:
     """Chains of segments along a set of paths, and what they earn."""
 
-    def __init__(self, paths: Sequence[Path], ghms: GHMs, reward: Reward | ArrayLike):
+    def __init__(self, paths: Sequence[tuple[Segment, ...]], ghms: GHMs, reward: Reward | ArrayLike):
         self.paths, self.ghms = paths, ghms
         self.mdp = ghms.segment(0, None).mdp
         self.reward = self.mdp.checked_reward(reward)
-        segments = {segment for path in paths for segment in path}
-        self.models = {segment: ghms.segment(*segment).sampler for segment in segments}
-        self.tables = self._reward_tables({policy for policy, _ in segments})
+        asked = {segment[:2] for path in paths for segment in path}
+        self.models = {(policy, alpha): ghms.segment(policy, alpha).sampler for policy, alpha in asked}
+        self.tables = self._reward_tables({policy for policy, _ in asked})
 
     def _reward_tables(self, policies: set[int]) -> dict[int, np.ndarray]:
         """r^π(x) of each policy; for a reward on arrival ρ̃(x), the same for all."""
@@ -204,30 +193,23 @@ class _Chains:
         return np.stack([results[i] for i in range(len(self.paths))], axis=1)
 
     def _walk(self, paths: Iterable[int], m: int, start: _Start, key: Key, results: dict) -> None:
-        """Draws segment m of the given paths, which agree up to there, and goes on to their ends.
-
-        Segment m < n is drawn from μ^{πₘ} at βₘ, the last from μ^{πₙ} at γ; its first action is chosen by πₘ.
-        """
+        """Draws segment m of the given paths, which agree up to there, and goes on to their ends."""
         groups = defaultdict(list)
         for i in paths:
             groups[self.paths[i][m]].append(i)
-        for number, ((policy, alpha), group) in enumerate(groups.items()):
-            model, (paid, reach) = self.models[policy, alpha], self._earned(start, policy)
-            if alpha is None:
-                final = (reach * self.tables[policy]).astype(np.float32)
+        for number, (segment, group) in enumerate(groups.items()):
+            model, paid = self.models[segment[:2]], self._paid(start.last, segment)
+            if segment.alpha is None:
+                final = (segment.end * self.tables[segment.policy]).astype(np.float32)
                 results |= dict.fromkeys(group, _finish(model, *start[:3], paid, final, key, number))
             else:
                 x, total, onward = _advance(model, *start[:3], paid, key, number)
-                self._walk(group, m + 1, _Start(x, None, total, (policy, alpha), reach), onward, results)
+                self._walk(group, m + 1, _Start(x, None, total, segment), onward, results)
 
-    def _earned(self, start: _Start, policy: int) -> tuple[np.ndarray, float]:
-        """What the last segment's end pays, state by state, now that `policy` goes on; and the new reach."""
-        if start.last is None:
-            return np.zeros(self.mdp.num_states, np.float32), start.reach
-        previous, alpha = start.last
-        stopping = (1 - self.ghms.gamma) / (1 - self.ghms.horizon(alpha))
-        mixed = (1 - alpha) * self.tables[previous] + alpha * self.tables[policy]
-        return (start.reach * stopping * mixed).astype(np.float32), start.reach * (1 - stopping)
+    def _paid(self, last: Segment | None, segment: Segment) -> np.ndarray:
+        """What is paid, state by state, where one segment ends and the next one starts."""
+        ended = last.end * self.tables[last.policy] if last else 0.0
+        return (ended + segment.start * self.tables[segment.policy]).astype(np.float32)
 
     def _checked_pairs(self, state, action, num_samples):
         if num_samples < 1:
@@ -246,7 +228,7 @@ class _RandomCompositions(_Chains):
     """A chain of a Geometric number of segments of μ_β, paid at its end alone."""
 
     def _walk(self, paths, m, start, key, results):
-        ((policy, alpha),) = self.paths[0]
+        ((policy, alpha, _, _),) = self.paths[0]
         stopping = (1 - self.ghms.gamma) / (1 - self.ghms.horizon(alpha))
         model, table = self.models[policy, alpha], self.tables[policy].astype(np.float32)
         results[0] = _finish_composed(model, *start[:3], table, stopping, key)

@@ -46,6 +46,17 @@ class PolicyBank(eqx.Module):
     def __len__(self) -> int:
         return sum(map(len, self.members))
 
+    def among(self, chosen: Sequence[int]) -> PolicyBank:
+        """A bank of some of the policies, in the given order."""
+        if tuple(chosen) == tuple(range(len(self))):
+            return self
+        parts = {k: (g, row) for g, group in enumerate(self.members) for row, k in enumerate(group)}
+        return PolicyBank([self._policy(*parts[k]) for k in chosen])
+
+    def _policy(self, group: int, row: int) -> Any:
+        arrays = jax.tree.map(lambda leaf: leaf[row], self.arrays[group])
+        return eqx.combine(arrays, self.rest[group])
+
     def sample(self, index: Any, states: Any, *, key: Key) -> Any:
         """Policy `index[i]` acts on `states[i]`, for any leading axes i."""
         index, states = jnp.asarray(index), jnp.asarray(states)

@@ -1,0 +1,140 @@
+"""What sampled states are paid: by arrays, JAX functions or plain Python functions, terminals respected.
+
+A function is written for one state. One that JAX can trace runs inside the compiled program, its parameters as
+arguments. Any other is called on the host, sample by sample: slower, with the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi.rewards import Each, Reward
+
+UNTRACEABLE = (
+    jax.errors.TracerArrayConversionError,
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerIntegerConversionError,
+)
+
+
+class Table(eqx.Module):
+    """An array over the states of a finite MDP, as a function of an integer state (and action).
+
+    Paper: Thm 3.2
+    """
+
+    values: jax.Array
+
+    def __call__(self, *place):
+        return self.values[place]
+
+
+class OnHost(eqx.Module):
+    """A Python function that JAX cannot trace.
+
+    Beyond the paper: any reward will do
+    """
+
+    function: Callable[..., Any] = eqx.field(static=True)
+
+    def pay_all(self, *given: Any) -> np.ndarray:
+        """The reward of each row; a sample that it cannot pay is named."""
+        given = tuple(np.asarray(part) for part in given)
+        paid = np.empty(len(given[0]), np.float32)
+        for i, sample in enumerate(zip(*given, strict=True)):
+            try:
+                value = np.asarray(self.function(*sample), np.float32)
+            except Exception as error:
+                raise ValueError(f"the reward raised {error!r} {_at(i, sample)}") from error
+            if value.shape != ():
+                raise ValueError(f"a reward is one number, got shape {value.shape} {_at(i, sample)}")
+            paid[i] = value
+        return paid
+
+
+def checked_payment(reward: Reward, state: jax.ShapeDtypeStruct, action: jax.ShapeDtypeStruct) -> Any:
+    """The reward's values as a module that pays one state, after a try without numbers.
+
+    Beyond the paper: a wrong reward is refused before the first step
+    """
+    values = reward.values
+    if not callable(values):
+        return Table(jnp.asarray(values, jnp.float32))
+    one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
+    given = (state, action) if reward.form == "state_action" else (state,)
+    try:
+        shape = eqx.filter_eval_shape(lambda *args: jnp.asarray(one(*args)), *given).shape
+    except UNTRACEABLE:
+        return OnHost(values)
+    except Exception as error:
+        shapes = " and an action ".join(str(part.shape) for part in given)
+        raise ValueError(f"the reward raised {error!r} on a state of shape {shapes}") from error
+    if shape != ():
+        raise ValueError(
+            f"a reward is one number for one state, got shape {shape} on a state of shape {state.shape}"
+        )
+    return values
+
+
+def payment(
+    values: Any, reward_form: str, terminal: Callable[[Any], Any] | None, gamma: float
+) -> Callable[..., Any]:
+    """x [nodes, P, n, …] (and actions) ↦ r there: nothing is left behind in a terminal state, ρ is paid once.
+
+    Paper: Thm F.1
+    """
+
+    def pay(x, *action):
+        paid = _pay_all(values, x, *action)
+        if terminal is None:
+            return paid
+        once = (1 - gamma) * paid if reward_form == "arrival" else 0.0
+        return jnp.where(over(terminal, x), once, paid)
+
+    return pay
+
+
+def over(function: Callable[..., Any], x: Any, *action: Any) -> Any:
+    """A function of one state at every state of x [nodes, P, n, …].
+
+    Beyond the paper: functions are written for one state
+    """
+    return jax.vmap(jax.vmap(jax.vmap(lambda *one: jnp.asarray(function(*one)))))(x, *action)
+
+
+def first_bad_sample(values: Any, x: Any, *action: Any) -> str | None:
+    """Which of the samples x [nodes, P, n, …] is not paid a finite number, in words.
+
+    Beyond the paper: errors that name their sample
+    """
+    paid = np.asarray(_pay_all(values, x, *action))
+    bad = np.argwhere(~np.isfinite(paid))
+    if not len(bad):
+        return None
+    place = tuple(bad[0])
+    return f"the reward is {paid[place]} {_at(int(place[2]), [np.asarray(part)[place] for part in (x, *action)])}"
+
+
+def _pay_all(values: Any, x: Any, *action: Any) -> Any:
+    if isinstance(values, OnHost):
+        rows = [np.asarray(part).reshape(-1, *part.shape[3:]) for part in (x, *action)]
+        return jnp.asarray(values.pay_all(*rows).reshape(x.shape[:3]))
+    if isinstance(values, Each):
+        pay_one = jax.vmap(lambda v, *given: over(v, *(part[:, None] for part in given))[:, 0], (0, 1), 1)
+        if action:
+            pay_one = jax.vmap(
+                lambda v, *given: over(v, *(part[:, None] for part in given))[:, 0], (0, 1, 1), 1
+            )
+        return pay_one(values.values, x, *action).astype(jnp.float32)
+    return over(values, x, *action).astype(jnp.float32)
+
+
+def _at(i: int, sample: Any) -> str:
+    state, *action = (np.array2string(np.asarray(part), precision=3, threshold=12) for part in sample)
+    return f"at sample {i}: state {state}" + (f", action {action[0]}" if action else "")
