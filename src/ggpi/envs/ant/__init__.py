@@ -8,7 +8,13 @@ from typing import Any
 from ggpi.envs.ant.observation import INDEX, NAMES, SPEC
 from ggpi.envs.ant.task import reached
 
-_LAZY = {"SparseAnt": "single", "SparseAntVector": "vector", "CHANGES": "physics", "CONTROL_STEP": "physics"}
+_LAZY = {
+    "SparseAnt": "single",
+    "SparseAntVector": "vector",
+    "AntDynamics": "dynamics",
+    "CHANGES": "physics",
+    "CONTROL_STEP": "physics",
+}
 
 __all__ = ["INDEX", "NAMES", "SPEC", "reached", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]
 
