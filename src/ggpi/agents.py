@@ -18,7 +18,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ggpi.evaluation.payment import OnHost, Table, checked_payment, first_bad_sample, over, payment
 from ggpi.evaluation.tree import Block, build_tree, draw, worth
@@ -107,7 +106,7 @@ class GGPIAgent:
     def __init__(
         self,
         ghms: GHMs,
-        reward: Reward | ArrayLike,
+        reward: Reward | Any,
         *,
         depth: int | None = None,
         gsps: GSPs | Iterable[GSP] | None = None,
@@ -123,16 +122,16 @@ class GGPIAgent:
         self.first_actions = _checked_first_actions(first_actions, self._num_actions)
         self._set_reward(reward)
 
-    def act(self, state: ArrayLike, *, key: Key) -> np.ndarray:
+    def act(self, state: Any, *, key: Key) -> np.ndarray:
         """An action for a state, or one for each of a batch.
 
         Paper: Alg 2
         """
         states, batch = self._checked_states(state)
         _, _, _, action, _ = self._decide(states, False, key)
-        return action.reshape(*batch, *action.shape[1:])
+        return action.reshape((*batch, *action.shape[1:]))
 
-    def plan(self, state: ArrayLike, *, key: Key) -> Plan:
+    def plan(self, state: Any, *, key: Key) -> Plan:
         """Every GSP's value with its standard error, the choice, and the samples that speak for it.
 
         Paper: Alg 2, Fig 6
@@ -142,14 +141,14 @@ class GGPIAgent:
         values = [np.moveaxis(part, 1, 0) for part in (mean, stderr)]
         if self.first_actions == "head":
             values = [part[..., 0] for part in values]
-        shaped = [part.reshape(*batch, *part.shape[1:]) for part in (*values, best, action)]
+        shaped = [part.reshape((*batch, *part.shape[1:])) for part in (*values, best, action)]
         starts = batch if self.first_actions == "head" else (*batch, mean.shape[2])
         levels = [
             [np.reshape(part, (len(part), *starts, *part.shape[2:])) for part in level] for level in levels
         ]
         return Plan(self.gsps, *shaped, levels, self._paths)
 
-    def with_reward(self, reward: Reward | ArrayLike) -> GGPIAgent:
+    def with_reward(self, reward: Reward | Any) -> GGPIAgent:
         """The same agent for another reward; one of the same kind needs no new compilation.
 
         Paper: Alg 2
@@ -158,12 +157,13 @@ class GGPIAgent:
         other._set_reward(reward)
         return other
 
-    def _set_reward(self, reward: Reward | ArrayLike) -> None:
-        reward = as_reward(reward)
+    def _set_reward(self, reward: Reward | Any) -> None:
+        reward, previous = as_reward(reward), getattr(self, "reward", None)
         self.reward = Reward(reward.form, checked_payment(reward, self._state, self._action))
-        self._tree, self._paths = build_tree(self.gsps, self.ghms, reward.form)
+        if previous is None or previous.form != reward.form:
+            self._tree, self._paths = build_tree(self.gsps, self.ghms, reward.form)
 
-    def _decide(self, states: jax.Array, keep: bool, key: Key) -> tuple[np.ndarray, ...]:
+    def _decide(self, states: jax.Array, keep: bool, key: Key) -> tuple[Any, ...]:
         """Means and standard errors [N, B, C], the best GSP [B], its action [B, …], and what was sampled."""
         value_key, first_key, choice_key = jax.random.split(key, 3)
         first = self._first_actions(states, first_key)
@@ -216,7 +216,7 @@ class GGPIAgent:
             _refuse(given, drawn)
         return mean, variance, [[part.x for part in level] for level in drawn]
 
-    def _checked_states(self, state: ArrayLike) -> tuple[jax.Array, tuple[int, ...]]:
+    def _checked_states(self, state: Any) -> tuple[jax.Array, tuple[int, ...]]:
         """States [B, …] and the shape of the batch: () for a single state."""
         states = jnp.asarray(state, self._state.dtype)
         inner = len(self._state.shape)

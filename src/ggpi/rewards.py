@@ -76,7 +76,7 @@ def arrival(values: ArrayLike | Callable[[Any], Any]) -> Reward:
     return Reward("arrival", _values(values))
 
 
-def target(place: ArrayLike, radius: float, indices: Sequence[int] = (0, 1)) -> Reward:
+def target(place: Any, radius: float, indices: Sequence[int] = (0, 1)) -> Reward:
     """1 for arriving within `radius` of a place, given by some numbers of the state; by default the first two.
 
     Paper: App E.1
@@ -90,6 +90,16 @@ def target(place: ArrayLike, radius: float, indices: Sequence[int] = (0, 1)) -> 
         raise ValueError(f"the radius of a target is a positive number, got {radius}")
     numbers = jnp.asarray(place, jnp.float32), jnp.asarray(radius, jnp.float32)
     return arrival(Target(*numbers, tuple(map(int, indices))))
+
+
+def targets(places: Any, radius: float, indices: Sequence[int] = (0, 1)) -> Reward:
+    """A target for each state of a batch: `target` of each row of `places` [B, n].
+
+    Beyond the paper: evaluation of many episodes at once
+    """
+    places = np.asarray(places, np.float32)
+    many = Target(jnp.asarray(places), jnp.full(len(places), radius, jnp.float32), tuple(map(int, indices)))
+    return Reward("arrival", Each(many))
 
 
 def features(weights: Mapping[str, float], spec: StateSpec) -> Reward:
@@ -107,8 +117,8 @@ class Target(eqx.Module):
     Paper: App E.1
     """
 
-    place: Float[Array, "n"]
-    radius: Float[Array, ""]
+    place: Float[Array, "... n"]
+    radius: Float[Array, "..."]
     indices: tuple[int, ...] = eqx.field(static=True)
 
     def __call__(self, state):
@@ -153,7 +163,7 @@ class Each(eqx.Module):
         raise TypeError("rewards of a batch are paid state by state; call one of them instead")
 
 
-def as_reward(reward: Reward | ArrayLike) -> Reward:
+def as_reward(reward: Reward | Any) -> Reward:
     """A plain array is r(x) when it has one axis and r(x, a) when it has two; a function has to name its form.
 
     Beyond the paper: so that NumPy users need no constructor

@@ -43,6 +43,9 @@ class OnHost(eqx.Module):
 
     function: Callable[..., Any] = eqx.field(static=True)
 
+    def __call__(self, *given):
+        return self.function(*given)
+
     def pay_all(self, *given: Any) -> np.ndarray:
         """The reward of each row; a sample that it cannot pay is named."""
         given = tuple(np.asarray(part) for part in given)

@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from ggpi.evaluation.segments import Segment, segments_of
 from ggpi.ghm.base import GHMs
@@ -35,11 +35,11 @@ class Block(eqx.Module):
     Paper: Thm 3.2
     """
 
-    parent: Int[np.ndarray, "nodes"] | Int[Array, "nodes"]
-    """The inner node of the level above where a segment starts; idle places have any."""
-    start: Float[np.ndarray, "nodes"] | Float[Array, "nodes"]
-    end: Float[np.ndarray, "nodes"] | Float[Array, "nodes"]
-    """What the reward weighs where a segment starts and ends, in units of Q."""
+    parent: Any
+    """[nodes]: the inner node of the level above where a segment starts; idle places have any."""
+    start: Any
+    end: Any
+    """[nodes]: what the reward weighs where a segment starts and ends, in units of Q."""
     horizon: float = eqx.field(static=True)
     policies: tuple[int, ...] = eqx.field(static=True)
     is_leaf: bool = eqx.field(static=True)
@@ -52,7 +52,7 @@ class Tree(eqx.Module):
     """
 
     levels: tuple[tuple[Block, ...], ...]
-    leaves: Int[np.ndarray, "N"] | Int[Array, "N"]
+    leaves: Any
 
 
 class Drawn(NamedTuple):
@@ -123,7 +123,7 @@ def _block(
 
 
 def draw(
-    tree: Tree, world: Any, states: Array, first: Array | None, num_samples: int, *, form: Form, key: Key
+    tree: Tree, world: Any, states: Any, first: Any, num_samples: int, *, form: Form, key: Key
 ) -> list[list[Drawn]]:
     """Samples of every segment's end from P states, in the tree's shape.
 
@@ -165,7 +165,7 @@ def _draw_block(block: Block, world: Any, x, first, form: Form, key: Key) -> Dra
 
 
 def worth(
-    tree: Tree, pay: Callable[..., Any], states: Array, drawn: list[list[Drawn]], *, form: Form
+    tree: Tree, pay: Callable[..., Any], states: Any, drawn: list[list[Drawn]], *, form: Form
 ) -> Float[Array, "N P n"]:
     """What every GSP's chains earn; `pay(x)` or `pay(x, a)` is the reward of many states at once.
 
