@@ -15,7 +15,7 @@ from ggpi.registration import register_when_possible
 __version__ = version("ggpi")
 register_when_possible()
 
-_MODULES = ("envs", "rewards")
+_MODULES = ("data", "envs", "rewards")
 _NAMES = {
     # §2 Finite MDPs, policies, optimal values
     "TabularMDP": "mdp",

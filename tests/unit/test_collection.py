@@ -243,8 +243,9 @@ def feedback(num_actions, size, seed):
         ("gymnasium_robotics:PointMaze_UMaze-v3", ("observation",), 4, 2),
     ],
 )
-def test_environments_that_others_wrote(name, keys, size, num_actions):
+def test_environments_that_others_wrote(name, keys, size, num_actions, tmp_path, monkeypatch):
     """Every recorded row is what the environment itself does; of the maze's dictionary the goal is left out."""
+    monkeypatch.chdir(tmp_path)  # MuJoCo logs to a file
     module, _, _ = name.rpartition(":")
     pytest.importorskip(module or ("gymnasium" if size == 2 else "mujoco"))
     policies = [feedback(num_actions, size, seed) for seed in range(2)]

@@ -7,12 +7,14 @@ belongs to the reset, so that what is written and read again is the same.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from ggpi.data.transitions import Transitions
+from ggpi.spaces import check_action_space, state_reader
 
 
 def write_minari(
@@ -41,22 +43,32 @@ def write_minari(
         )
 
 
-def read_minari(dataset_id: str, *, observation: str = "observation") -> Transitions:
+def read_minari(dataset_id: str, *, keys: Sequence[str] | None = None) -> Transitions:
     """All transitions of a dataset that is on this disk; −1 where it does not say who acted.
 
-    Of observations that are dictionaries, as the mazes have them, the part named `observation` is taken.
-    Actions outside of the dataset's action space are clipped and counted.
+    Of observations that are dictionaries, as the mazes have them, `keys` says which parts make the state:
+    `keys=("observation",)` leaves the goal out. Actions outside of the action space are clipped and counted.
 
     Beyond the paper: learn from data that others collected
     """
     dataset = _minari().load_dataset(dataset_id, download=False)
-    columns = [_columns(episode, observation) for episode in dataset.iterate_episodes()]
+    try:
+        read = state_reader(dataset.observation_space, keys)
+        check_action_space(dataset.action_space)
+    except (KeyError, TypeError) as error:
+        raise type(error)(f"dataset {dataset_id!r}: {error.args[0]}") from error
+    columns = [_columns(episode, read) for episode in dataset.iterate_episodes()]
     if not columns:
         raise ValueError(f"dataset {dataset_id!r} has no episodes")
     rows = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
     rows["episode"] = np.repeat(np.arange(len(columns)), [len(column["action"]) for column in columns])
     rows["action"] = _clipped(rows["action"], dataset.action_space)
-    return Transitions(**rows)
+    data = Transitions(**rows)
+    try:
+        data.check()
+    except ValueError as error:
+        raise ValueError(f"dataset {dataset_id!r}: {error}") from error
+    return data
 
 
 def _minari() -> Any:
@@ -92,9 +104,8 @@ def _space(*values: np.ndarray) -> Any:
     return Box(-np.inf, np.inf, values[0].shape[1:], values[0].dtype.type)
 
 
-def _columns(episode: Any, part: str) -> dict[str, np.ndarray]:
-    seen = episode.observations[part] if isinstance(episode.observations, dict) else episode.observations
-    seen, acted, size = _single(seen), _single(episode.actions), len(episode.actions)
+def _columns(episode: Any, read: Callable[[Any], np.ndarray]) -> dict[str, np.ndarray]:
+    seen, acted, size = read(episode.observations), _single(episode.actions), len(episode.actions)
     truncated = np.array(episode.truncations, bool)
     terminated = np.array(episode.terminations, bool)
     truncated[-1] |= not terminated[-1]

@@ -1,4 +1,7 @@
-"""Transitions of a world: what was seen, and who acted."""
+"""Transitions of a world: what was seen, and who acted.
+
+The columns are arrays, in memory or mapped from disk (`np.memmap`): nothing here copies all of a column at once.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
+BLOCK = 2**25
+"""Bytes of a column that are looked at together."""
+
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
     """(x, a, x′) and how each came about, one row per step; rows of an episode follow each other.
 
     A `terminated` transition enters a terminal state. A `truncated` one is merely the last that was
-    recorded: the world goes on. `behaviour` is the index of the acting policy, −1 when unknown.
+    recorded: the world goes on. `behaviour` is the index of the acting policy, −1 when unknown. Loose transitions
+    are episodes of one row each: nothing follows them.
 
     Paper: Thm 6.3
     """
@@ -46,6 +53,11 @@ class Transitions:
         """The chosen rows."""
         return Transitions(*(getattr(self, field.name)[rows] for field in fields(self)))
 
+    @property
+    def nbytes(self) -> int:
+        """The size of all columns, wherever they are."""
+        return sum(getattr(self, field.name).nbytes for field in fields(self))
+
     def check(self, *, at_least: int = 1) -> None:
         """Refuses what nothing can be learned from, and says which field is wrong and how.
 
@@ -56,8 +68,17 @@ class Transitions:
             raise ValueError(f"{len(self)} transitions are too few, {at_least} are needed")
         for name in ("state", "action"):
             _check_form(name, getattr(self, name))
-        for field in fields(self):
-            _check_finite(field.name, getattr(self, field.name))
+        for name, kinds, wanted in (
+            *((name, "biu", "booleans") for name in ("terminated", "truncated")),
+            *((name, "iu", "integers") for name in ("behaviour", "episode", "step")),
+        ):
+            values = getattr(self, name)
+            if values.dtype.kind not in kinds or values.ndim != 1:
+                raise ValueError(
+                    f"{name} has type {values.dtype} and shape {values.shape}: {wanted} [N] are wanted"
+                )
+        for name in ("state", "action", "next_state"):
+            _check_finite(name, getattr(self, name))
 
     def episodes(self) -> Iterator[Transitions]:
         """One after the other."""
@@ -65,6 +86,16 @@ class Transitions:
             ends = np.flatnonzero(np.diff(self.episode)) + 1
             for rows in np.split(np.arange(len(self)), ends):
                 yield self[rows]
+
+
+def blocks(values: Any) -> Iterator[slice]:
+    """The rows of a column, some megabytes at a time.
+
+    Beyond the paper: data may be larger than memory
+    """
+    row = values.dtype.itemsize * int(np.prod(values.shape[1:]))
+    size = max(1, BLOCK // max(1, row))
+    return (slice(start, min(start + size, len(values))) for start in range(0, len(values), size))
 
 
 def _check_form(name: str, values: np.ndarray) -> None:
@@ -79,8 +110,13 @@ def _check_form(name: str, values: np.ndarray) -> None:
 
 def _check_finite(name: str, values: np.ndarray) -> None:
     """Says how many numbers are not finite, and where the first is."""
-    if np.issubdtype(values.dtype, np.floating):
-        bad = np.argwhere(~np.isfinite(values))
-        if len(bad):
-            at = tuple(map(int, bad[0]))
-            raise ValueError(f"{name}: {len(bad)} of {values.size} numbers are not finite, the first at {at}")
+    if values.dtype.kind != "f":
+        return
+    count, first = 0, None
+    for rows in blocks(values):
+        bad = np.argwhere(~np.isfinite(values[rows]))
+        if len(bad) and first is None:
+            first = (rows.start + int(bad[0, 0]), *map(int, bad[0, 1:]))
+        count += len(bad)
+    if count:
+        raise ValueError(f"{name}: {count} of {values.size} numbers are not finite, the first at {first}")

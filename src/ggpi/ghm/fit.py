@@ -22,10 +22,12 @@ import numpy as np
 
 from ggpi import saving
 from ggpi.data import StateSpec, Transitions
+from ggpi.data.memory import is_mapped, within_memory
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
 from ggpi.ghm.losses import LOSSES, Loss, check_supported
 from ggpi.ghm.recipe import MODELS, PRESETS, ModelConfig, Recipe
+from ggpi.ghm.targets import warn_if_loose
 from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
 from ggpi.ghm.training_log import TrainingLog
 from ggpi.mdp import beta_of, check_gamma
@@ -50,6 +52,7 @@ def fit(
     decay: Literal["linear", "constant"] | None = None,
     spec: StateSpec | None = None,
     out: str | Path | None = None,
+    memory: float = 4.0,
     tensorboard: bool = False,
     watch: Callable[[int, Any], None] | None = None,
 ) -> GHMs:
@@ -57,6 +60,8 @@ def fit(
 
     What is not given comes from the preset. With `out`, metrics, checkpoints and the finished models are kept
     there, and a run that was interrupted goes on. `spec` says which numbers of a state are special.
+    Of memory-mapped transitions larger than `memory` (in GB), random whole episodes are used, and a warning says
+    how many.
     `watch` is called with the step and the models stacked horizon by horizon, before the first and after
     every chunk; it copies what it keeps, for the next chunk overwrites them.
 
@@ -72,7 +77,10 @@ def fit(
     alphas = tuple(dict.fromkeys(np.asarray(alpha, float).ravel().tolist()))
     horizons = tuple(dict.fromkeys([gamma, *(beta_of(gamma, alpha) for alpha in alphas)]))
     spec = spec or StateSpec(tuple(f"x{i}" for i in range(np.shape(data.state)[-1])))
+    if is_mapped(data):
+        data = within_memory(data, memory, seed=int(jax.random.key_data(key)[-1]))
     _check(data, recipe, spec)
+    warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
     ready = prepare(policies, data, horizons, recipe, spec, key)
     log = TrainingLog(out, ready.fingerprint, tensorboard)
     models = _train(ready, log, watch or (lambda step, models: None))

@@ -15,6 +15,7 @@ target; when it is *truncated*, the world goes on and the model is asked.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -79,15 +80,44 @@ def full_record(data: Transitions, num_policies: int, betas: Sequence[float]) ->
     ends = np.arange(len(data)) + lengths - 1
     starts = []
     for k in range(num_policies):
+        longest = int(lengths[k].max())
         long = (lengths[k] >= needed) | np.asarray(data.terminated, bool)[ends[k]]
         rows = np.flatnonzero(long & (data.behaviour == k))
         if not len(rows):
             raise ValueError(
                 f"CEMC needs trajectories of policy {k} of at least {needed} steps (β = {max(betas):g}), or ones "
-                f"that terminate; the longest here has {int(lengths[k].max())}. CETD learns from any transitions"
+                f"that terminate; the longest here has {longest}"
+                f"{'' if longest > 1 else f' ({_why_loose(data)})'}. CETD learns from any transitions"
             )
         starts.append(rows)
     return _on_device(data, lengths, starts)
+
+
+def warn_if_loose(data: Transitions, num_policies: int, n_step: int) -> None:
+    """Says when nothing can be followed, so that n-step learning is one-step learning.
+
+    A policy follows only rows that it is known to have acted in: neither loose transitions nor unknown behaviours.
+
+    Paper: Eq 8
+    """
+    if n_step > 1 and all((followed_steps(data, k) == 1).all() for k in range(num_policies)):
+        warnings.warn(
+            f"n_step is {n_step}, but there is nothing to follow: {_why_loose(data)}. "
+            "This is one-step CETD, which learns from any transitions; CETD(n_step=1) says so",
+            stacklevel=3,
+        )
+
+
+def _why_loose(data: Transitions) -> str:
+    if not _is_next(data).any():
+        return "the transitions are loose, no row is the next step of the row before it"
+    known = sorted(set(np.unique(data.behaviour).tolist()) - {-1})
+    return f"rows are of policies {known}" if known else "it is not known who acted, behaviour is −1"
+
+
+def _is_next(data: Transitions) -> np.ndarray:
+    """For each row but the last whether the next row is the same episode's next step."""
+    return (data.episode[1:] == data.episode[:-1]) & (data.step[1:] == data.step[:-1] + 1)
 
 
 def followed_steps(data: Transitions, policy: int) -> np.ndarray:
@@ -95,8 +125,7 @@ def followed_steps(data: Transitions, policy: int) -> np.ndarray:
 
     Paper: Eq 8
     """
-    same = (data.episode[1:] == data.episode[:-1]) & (data.step[1:] == data.step[:-1] + 1)
-    goes_on = np.append(same & (data.behaviour[1:] == policy), False)
+    goes_on = np.append(_is_next(data) & (data.behaviour[1:] == policy), False)
     rows = np.arange(len(goes_on))
     stops = np.minimum.accumulate(np.where(goes_on, len(rows), rows)[::-1])[::-1]
     return 1 + stops - rows

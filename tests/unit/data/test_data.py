@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from ggpi import Transitions
-from ggpi.data import RingBuffer, read_minari, read_npz, write_minari, write_npz
+from ggpi.data import (
+    RingBuffer,
+    read_minari,
+    read_npy,
+    read_npz,
+    within_memory,
+    write_minari,
+    write_npy,
+    write_npz,
+)
+from ggpi.data.memory import is_mapped
 
 NAMES = [field.name for field in fields(Transitions)]
 
@@ -52,6 +62,14 @@ def spoiled(name, place, value):
         (replace(walk(), action=walk().action[:, 0]), r"action: floats have shape \[N, D\], got \(12,\)"),
         (replace(walk(), action=walk().action.astype(int)), r"action: integers have shape \[N\]"),
         (replace(walk(), action=np.array(["left"] * 12)), "action has type"),
+        (
+            replace(walk(), terminated=np.zeros(12)),
+            r"terminated has type float64 .* booleans \[N\] are wanted",
+        ),
+        (
+            replace(walk(), behaviour=np.zeros((12, 1), int)),
+            r"behaviour has .* shape \(12, 1\): integers \[N\]",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(data, message):
@@ -68,6 +86,13 @@ def test_what_is_right_passes_and_what_is_too_little_does_not():
         replace(walk(), next_state=walk().next_state[:, :2])
     with pytest.raises(ValueError, match="one length"):
         replace(walk(), step=np.arange(3))
+
+
+def test_numbers_are_checked_block_by_block(monkeypatch):
+    monkeypatch.setattr("ggpi.data.transitions.BLOCK", 2 * 3 * 4)
+    walk().check()
+    with pytest.raises(ValueError, match=r"state: 3 of 36 numbers are not finite, the first at \(7, 0\)"):
+        spoiled("state", (7, slice(None)), np.nan).check()
 
 
 def test_a_ring_keeps_the_newest_in_order():
@@ -139,6 +164,57 @@ def test_npz_refuses_what_is_damaged_or_foreign(tmp_path):
         write_npz(path, replace(walk(), behaviour=np.array(["a"] * 12)))
     with pytest.raises(FileNotFoundError):
         read_npz(tmp_path / "none.npz")
+    write_npz(path, spoiled("action", (3, 1), np.nan))
+    with pytest.raises(
+        ValueError, match=r"a\.npz cannot be read as transitions: action: 1 of 24 .* \(3, 1\)"
+    ):
+        read_npz(path)
+    without = {name: getattr(walk(), name) for name in NAMES if name != "action"}
+    np.savez(path, format=np.array("ggpi transitions 1"), **without)
+    with pytest.raises(ValueError, match=r"a\.npz cannot be read as transitions: .*action"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_directories_are_mapped(tmp_path, discrete):
+    data = walk(discrete=discrete)
+    write_npy(tmp_path / "walk", data)
+    back = read_npy(tmp_path / "walk")
+    assert_same(back, data)
+    assert is_mapped(back) and not is_mapped(data) and not is_mapped(back[np.arange(3)])
+    write_npy(tmp_path / "walk", back[:7])
+    assert_same(read_npy(tmp_path / "walk"), data[:7])
+
+
+def test_directories_that_are_not_whole_are_refused(tmp_path):
+    write_npy(tmp_path, walk())
+    (tmp_path / "step.npy").write_bytes((tmp_path / "step.npy").read_bytes()[:-8])
+    with pytest.raises(ValueError, match=r"step\.npy cannot be read"):
+        read_npy(tmp_path)
+    (tmp_path / "about.json").write_text('{"format": "another"}')
+    with pytest.raises(ValueError, match=r"about\.json is not of format .* found {'format': 'another'}"):
+        read_npy(tmp_path)
+    (tmp_path / "about.json").unlink()
+    with pytest.raises(FileNotFoundError):
+        read_npy(tmp_path)
+
+
+def test_a_subset_that_fits_is_of_whole_episodes(tmp_path):
+    data = walk([3 + i % 4 for i in range(200)])
+    write_npy(tmp_path, data)
+    mapped = read_npy(tmp_path)
+    assert within_memory(mapped, 1.0) is mapped
+    with pytest.warns(UserWarning, match=r"900 transitions need .* \d+ of 200 episodes drawn at random"):
+        part = within_memory(mapped, 0.3 * data.nbytes / 1e9, seed=1)
+    assert 0.29 * data.nbytes < part.nbytes <= 0.3 * data.nbytes and not is_mapped(part)
+    assert_same(part, data[np.isin(data.episode, part.episode)])
+    with pytest.warns(UserWarning):
+        other = within_memory(mapped, 0.3 * data.nbytes / 1e9, seed=2)
+    assert set(other.episode) != set(part.episode)
+    with pytest.raises(ValueError, match="give more memory, or cut episodes"):
+        within_memory(data, 100 / 1e9)
+    with pytest.raises(ValueError, match="memory is positive, got 0"):
+        within_memory(data, 0)
 
 
 @pytest.fixture
@@ -182,12 +258,24 @@ def test_minari_datasets_of_others(minari):
         description="e",
     )
     with pytest.warns(UserWarning, match="1 of 3 actions were outside"):
-        data = read_minari("others/maze-v0")
+        data = read_minari("others/maze-v0", keys=("observation",))
     np.testing.assert_array_equal(data.state, seen[:-1])
     np.testing.assert_array_equal(data.action[:, 0], [0.5, 1.0, -0.5])
     assert data.behaviour.tolist() == [-1, -1, -1] and data.step.tolist() == [0, 1, 2]
     assert data.truncated.tolist() == [False, False, True], "a record that merely stops is truncated"
     assert data.state.dtype == np.float32
+    with pytest.raises(
+        TypeError, match=r"dataset 'others/maze-v0': .* dictionaries of 'goal' Box.*'observation'"
+    ):
+        read_minari("others/maze-v0")
+    with pytest.raises(KeyError, match=r"dataset 'others/maze-v0': observations have no key 'position'"):
+        read_minari("others/maze-v0", keys=("position",))
+
+
+def test_minari_datasets_with_nans_are_refused_by_name(minari):
+    write_minari(spoiled("action", (3, 1), np.nan), "ggpi/nan-v0")
+    with pytest.raises(ValueError, match=r"dataset 'ggpi/nan-v0': action: 1 of 24 numbers are not finite"):
+        read_minari("ggpi/nan-v0")
 
 
 def test_minari_refuses_gaps(minari):

@@ -1,5 +1,6 @@
 """Targets of CEMC and CETD: with the true model in the place of μ̄ they are samples of μ, terminals included."""
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +14,15 @@ from ggpi.data import StateSpec
 from ggpi.ghm.frame import fit_frame
 from ggpi.ghm.losses import CEMC, CETD, Batch, ask
 from ggpi.ghm.model import AbstractModel
-from ggpi.ghm.targets import draw_rows, follow, followed_steps, full_record, geometric, record
+from ggpi.ghm.targets import (
+    draw_rows,
+    follow,
+    followed_steps,
+    full_record,
+    geometric,
+    record,
+    warn_if_loose,
+)
 
 BETAS = (0.8, 0.5)
 
@@ -157,8 +166,42 @@ def test_followed_steps():
     )
     assert followed_steps(unknown, 0).tolist() == [1] * 6
     assert record(unknown, 1, 20).num_starts.tolist() == [6]
+    assert record(unknown, 1, 20).length.tolist() == [[1] * 6]
+    loose = Transitions(
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, zeros.astype(int), np.arange(6), zeros
+    )
+    assert followed_steps(loose, 0).tolist() == [1] * 6
     assert record(data, 2, 20).starts[0].tolist() == [0, 1, 2, 3, 4, 5, 0, 3, 0, 3, 0, 3]
     assert record(data, 2, 1).num_starts.tolist() == [6, 6]
+
+
+def test_it_is_said_when_there_is_nothing_to_follow():
+    data = simulated(50, 10, switch=0.3)
+    n = len(data)
+    warn_if_loose(data, 2, 20)
+    unknown = replace(data, behaviour=np.full(n, -1))
+    warn_if_loose(unknown, 2, 1)
+    with pytest.warns(UserWarning, match=r"n_step is 20, .* behaviour is −1.*one-step CETD"):
+        warn_if_loose(unknown, 2, 20)
+    with pytest.warns(UserWarning, match="the transitions are loose"):
+        warn_if_loose(replace(data, episode=np.arange(n), step=np.zeros(n, int)), 2, 20)
+    with pytest.raises(ValueError, match=r"CEMC needs trajectories .* has 1 \(it is not known who acted"):
+        full_record(unknown, 2, BETAS)
+
+
+def test_targets_are_samples_of_mu_when_nobody_knows_who_acted():
+    """Unknown behaviour with n_step = 20 is one-step CETD: nothing of another policy's future gets in."""
+    from ggpi.policies.bank import PolicyBank
+
+    data = simulated(6000, 60, switch=0.3)
+    unknown, loss = replace(data, behaviour=np.full(len(data), -1)), CETD(n_step=20)
+    models, mu = true_models()
+    bank = PolicyBank([OnALine(jnp.asarray(np.cumsum(pi, axis=1), jnp.float32)) for pi in PIS])
+    betas = jnp.repeat(jnp.asarray(BETAS), 2)
+    recorded = loss.record(unknown, 2, BETAS)
+    assert_samples_of(
+        frequencies(loss.draw(models, recorded, bank, betas, 40_000, key=jax.random.key(0))), mu
+    )
 
 
 def test_geometric_times():

@@ -1,0 +1,241 @@
+"""Flat files that others wrote (HDF5, `.npz`, directories of `.npy`): one array per field, one row per step.
+
+D4RL's and OGBench's files are of this kind. Which rows make an episode is read off the rows themselves:
+
+    next states are given      a row goes on where its next state is the next row's state and no end is marked:
+                               shuffled rows are loose transitions, each an episode of its own
+    they are not               the next state is the next row's state, up to the marked end of an episode; the
+                               row at the end has none and is left out
+
+Everything is read in blocks and checked on the way: an error names the file and the field.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ggpi.data.files import WRONG, begin_npy, finish_npy, map_npy, open_npy, read_npy
+from ggpi.data.transitions import Transitions, blocks
+
+NAMES: dict[str, str | None] = {
+    "state": "observations",
+    "action": "actions",
+    "next_state": "next_observations",
+    "terminated": "terminals",
+    "truncated": "timeouts",
+    "behaviour": None,
+    "episode": None,
+}
+"""Field → its name in a file. All but state and action may be missing."""
+VECTORS = ("state", "action", "next_state")
+Columns = dict[str, Any]
+
+
+def read_flat(
+    path: str | Path, *, names: Mapping[str, str | None] | None = None, mapped: str | Path | None = None
+) -> Transitions:
+    """Transitions of an HDF5 file (extra `data`), an `.npz` file or a directory of `.npy` files.
+
+    `names` says what fields are called where that is not as in D4RL, `{"state": "data/obs"}`, and None for
+    what is not to be read. In OGBench's files `terminals` mark where a record was cut, which is not the end of the
+    world: `{"truncated": "terminals", "terminated": None}`. `behaviour` is −1 unless it is named.
+
+    With `mapped`, columns are written to this directory block by block and mapped from there, so that they need
+    not fit into memory; `read_npy` opens it again.
+
+    Beyond the paper: learn from data that others collected
+    """
+    path = Path(path)
+    with ExitStack() as stack:
+        columns = _select(path, _open(path, stack), names or {})
+        _check(path, columns)
+        goes_on = _goes_on(path, columns)
+        return _write(path, columns, goes_on, mapped)
+
+
+def _open(path: Path, stack: ExitStack) -> Mapping[str, Any]:
+    """The arrays of a file by name, not read yet."""
+    if path.is_dir():
+        return {file.stem: map_npy(file) for file in path.glob("*.npy")}
+    if path.suffix not in (".npz", ".hdf5", ".h5"):
+        raise ValueError(f"{path} is no .npz, .hdf5 or .h5 file and no directory of .npy files")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        if path.suffix == ".npz":
+            return stack.enter_context(np.load(path, allow_pickle=False))
+        found: dict[str, Any] = {}
+        file = stack.enter_context(_h5py().File(path, "r"))
+        file.visititems(lambda name, item: found.update({name: item}) if hasattr(item, "dtype") else None)
+        return found
+    except (*WRONG, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def _h5py() -> Any:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("HDF5 files need the extra: pip install 'ggpi[data]'") from error
+    return h5py
+
+
+def _select(path: Path, there: Mapping[str, Any], names: Mapping[str, str | None]) -> Columns:
+    """The columns that are there; those that must be, or were asked for by name, are."""
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        raise ValueError(f"names are given for {', '.join(NAMES)}, got {', '.join(unknown)}")
+    columns = {}
+    for field, name in (NAMES | dict(names)).items():
+        if name is not None and name in there:
+            try:
+                columns[field] = there[name]
+            except WRONG as error:
+                raise ValueError(f"{path}: {field} ({name!r}) cannot be read: {error}") from error
+        elif field in ("state", "action") or names.get(field) is not None:
+            raise ValueError(
+                f"{path} has no {name!r} for {field}; it holds {', '.join(sorted(there)) or 'nothing'}: "
+                f"names={{{field!r}: …}} says what it is called there"
+            )
+    return columns
+
+
+def _check(path: Path, columns: Columns) -> None:
+    """Shapes and types, before anything is read."""
+    shape = columns["state"].shape
+    if not shape or not shape[0]:
+        raise ValueError(f"{path}: state has shape {shape}, there are no transitions")
+    for field, values in columns.items():
+        about = f"{path}: {field} has shape {values.shape} and type {values.dtype}"
+        if values.shape[:1] != shape[:1]:
+            raise ValueError(f"{about}, but state has {shape[0]} rows")
+        if field == "next_state" and values.shape != shape:
+            raise ValueError(f"{about}, but state has shape {shape}")
+        if field in VECTORS:
+            if values.dtype.kind not in {2: "iuf", 1: "iu"}.get(values.ndim, ""):
+                raise ValueError(f"{about}: vectors [N, D] or integers [N] are wanted")
+        elif values.size != shape[0] or values.dtype.kind not in "biuf":
+            raise ValueError(f"{about}: one number for each row is wanted")
+
+
+def _goes_on(path: Path, columns: Columns) -> np.ndarray:
+    """For each row whether the next row is the same episode's next step."""
+    size = len(columns["state"])
+    ends = np.zeros(size, bool)
+    ends[-1] = True
+    for field in ("terminated", "truncated"):
+        if field in columns:
+            ends |= _flags(path, field, columns[field])
+    if "episode" in columns:
+        number = np.asarray(columns["episode"]).reshape(size)
+        ends[:-1] |= number[1:] != number[:-1]
+    if "next_state" in columns:
+        ends[:-1] |= ~_equal(columns["next_state"], columns["state"])
+    elif not columns.keys() & {"terminated", "truncated", "episode"}:
+        raise ValueError(
+            f"{path} has neither next states nor the ends of episodes; names={{'next_state': …}}, or for "
+            "one of terminated, truncated and episode, says what they are called there"
+        )
+    return ~ends
+
+
+def _flags(path: Path, field: str, values: Any) -> np.ndarray:
+    values = np.asarray(values).reshape(-1)
+    wrong = values[(values != 0) & (values != 1)]
+    if len(wrong):
+        raise ValueError(f"{path}: {field} is true or false, got {wrong[0]!r}")
+    return values.astype(bool)
+
+
+def _equal(next_state: Any, state: Any) -> np.ndarray:
+    """Whether each next state is the next row's state."""
+    result = np.zeros(len(state) - 1, bool)
+    for rows in blocks(next_state):
+        stop = min(rows.stop, len(result))
+        same = _numbers(next_state[rows.start : stop]) == _numbers(state[rows.start + 1 : stop + 1])
+        result[rows.start : stop] = same if same.ndim == 1 else same.all(axis=1)
+    return result
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """Vectors in single precision, integers [N] or [N, 1] as whole numbers [N]."""
+    values = np.asarray(values)
+    if values.dtype.kind in "iu" and values.shape[1:] in ((), (1,)):
+        return values.reshape(-1).astype(np.int32)
+    return values.astype(np.float32)
+
+
+def _write(path: Path, columns: Columns, goes_on: np.ndarray, mapped: str | Path | None) -> Transitions:
+    """All rows that have a next state, in memory or in a directory."""
+    kept = np.ones(len(goes_on), bool) if "next_state" in columns else goes_on
+    if not kept.any():
+        raise ValueError(f"{path} has no next states and no two rows of one episode: no transitions")
+    if mapped is not None:
+        begin_npy(mapped)
+    written = {field: _copied(path, field, columns, kept, mapped) for field in VECTORS}
+    rest = _bookkeeping(path, columns, goes_on, kept)
+    if mapped is None:
+        return Transitions(**written, **rest)
+    for name, values in rest.items():
+        with open_npy(mapped, name, values.shape, values.dtype) as column:
+            column[...] = values
+    finish_npy(mapped)
+    return read_npy(mapped)
+
+
+def _bookkeeping(path: Path, columns: Columns, goes_on: np.ndarray, kept: np.ndarray) -> Columns:
+    """Ends, behaviour, episode and step of the kept rows."""
+    starts = np.append(True, ~goes_on[:-1])
+    first = np.flatnonzero(starts).astype(np.int32)
+    episode = np.cumsum(starts, dtype=np.int32) - 1
+    step = np.arange(len(starts), dtype=np.int32) - first[episode]
+    terminated = np.zeros(len(starts), bool)
+    if "terminated" in columns:
+        terminated = _flags(path, "terminated", columns["terminated"])
+    if (terminated & ~kept).any():
+        warnings.warn(
+            f"{path} has no next states: {(terminated & ~kept).sum()} rows that terminate are left out, and "
+            "nobody will learn that the world ends there",
+            stacklevel=5,
+        )
+    behaviour = np.full(len(starts), -1, np.int32)
+    if "behaviour" in columns:
+        behaviour = np.asarray(columns["behaviour"]).reshape(-1).astype(np.int32)
+    last = np.append(episode[kept][1:] != episode[kept][:-1], True)
+    return {
+        "terminated": terminated[kept],
+        "truncated": last & ~terminated[kept],
+        "behaviour": behaviour[kept],
+        "episode": episode[kept],
+        "step": step[kept],
+    }
+
+
+def _copied(path: Path, field: str, columns: Columns, kept: np.ndarray, mapped: Any) -> np.ndarray | None:
+    """The kept rows of a column in memory, or None once they are in a directory."""
+    later = field == "next_state" and field not in columns  # then it is the state of the row after
+    values = columns["state"] if later else columns[field]
+    example = _numbers(values[:1])
+    shape, dtype = (int(kept.sum()), *example.shape[1:]), example.dtype
+    with (
+        nullcontext(np.empty(shape, dtype))
+        if mapped is None
+        else open_npy(mapped, field, shape, dtype) as result
+    ):
+        done = 0
+        for rows in blocks(values):
+            chosen = np.flatnonzero(kept[rows])
+            block = _numbers(values[rows.start + later : rows.stop + later])[chosen]
+            bad = np.flatnonzero(~np.isfinite(block).reshape(len(block), -1).all(axis=1))
+            if len(bad):
+                at = rows.start + int(chosen[bad[0]])
+                raise ValueError(f"{path}: {field} has numbers that are not finite, the first in row {at}")
+            result[done : done + len(block)] = block
+            done += len(block)
+        return result if mapped is None else None
