@@ -3,7 +3,7 @@
 A random dense MDP with 1,000 states and 4 actions, γ = .9, α = 1/9. The other side solves, for each GSP
 from its tail, (I − βP^π) V = r^π + γα P^π V′ by `np.linalg.solve`; its P^π are ready made. Our time has
 everything in it: models, factorisations, values. Of Π_4 the other side does a random eighth, scaled up.
-Rounds alternate, best of each. Peak memory is read before the other side starts.
+Rounds alternate, best of each, with a pause between the sides. Peak memory is read before the other side starts.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 import ggpi
 
 GAMMA, ALPHA, NUM_POLICIES = 0.9, 1 / 9, 4
+PAUSE = 0.2
+"""Seconds before each timing: idle BLAS threads of the side before wait on the cores for a while."""
 
 
 def problem(num_states: int, num_actions: int = 4, seed: int = 0):
@@ -63,10 +65,12 @@ def compare(num_states: int, depth: int, subset: int | None = None, rounds: int 
     some = np.random.default_rng(1).choice(len(gsps), subset or len(gsps), replace=False)
     ours, theirs, peak = [], [], 0.0
     for _ in range(rounds):
+        time.sleep(PAUSE)
         start = time.perf_counter()
         q = shared(*world, gsps)
         ours.append(time.perf_counter() - start)
         peak = peak or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        time.sleep(PAUSE)
         seconds, expected = chains(*world, [gsps[i] for i in some])
         theirs.append(seconds * len(gsps) / len(some))
     return {

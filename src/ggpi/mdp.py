@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
 
 from ggpi.resolvent import resolvent
 from ggpi.rewards import Reward, as_reward, state_action
@@ -102,11 +102,11 @@ class TabularMDP:
     def ahead(self, f: ArrayLike) -> np.ndarray:
         """E[f(X₁) | x, a] for every pair: [S] → [S, A], [S, n] → [S, A, n]."""
         f = np.asarray(f, float)
-        if self.is_sparse or f.ndim == 1:
-            ahead = self.kernel @ f
-        else:
-            # By SciPy's BLAS, as the solves: NumPy brings its own, and the idle threads of one block the other's.
-            ahead = dgemm(1.0, f, self.kernel.T, trans_a=True).T
+        if f.ndim not in (1, 2) or len(f) != self.num_states:
+            raise ValueError(f"f has shape [S] or [S, n] with S = {self.num_states}, got {f.shape}")
+        # SciPy's BLAS, as in the solves: NumPy has its own, and idle threads of one hold up the other's.
+        by_scipy = f.ndim == 2 and not self.is_sparse
+        ahead = dgemm(1.0, f, self.kernel.T, trans_a=True).T if by_scipy else self.kernel @ f
         return ahead.reshape(self.num_states, self.num_actions, *f.shape[1:])
 
     def step(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -166,7 +166,9 @@ class TabularMDP:
         """The reward, or an error when its shape is not this MDP's."""
         reward = as_reward(reward)
         if callable(reward.values):
-            raise TypeError(f"rewards of a finite MDP are arrays [S] or [S, A], got the function {reward.values}")
+            raise TypeError(
+                f"rewards of a finite MDP are arrays [S] or [S, A], got the function {reward.values}"
+            )
         states = (self.num_states,)
         wanted = (*states, self.num_actions) if reward.form == "state_action" else states
         if reward.values.shape != wanted:

@@ -32,9 +32,6 @@ def test_sets_are_faster_than_chains_of_solves():
     assert found["speed_up"] >= 4
 
 
-@pytest.mark.xfail(
-    reason="10 and 48 times on idle cores: an aim not reached, see docs/deviations.md", strict=True
-)
 @pytest.mark.parametrize(("depth", "bar"), [(3, 15), (4, 50)])
 def test_committed_results_of_exact_sets(depth, bar):
     assert committed("exact_sets")[f"depth {depth}"]["speed_up"] >= bar

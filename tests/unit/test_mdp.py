@@ -55,6 +55,16 @@ def test_kernels_that_are_none(P, message):
         TabularMDP(P)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("num_columns", [0, 1, 5])
+def test_ahead_of_columns(order, num_columns):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(4), (4, 3))
+    f = np.asarray(rng.normal(size=(4, num_columns)), order=order)
+    for mdp in (TabularMDP(P), TabularMDP(scipy.sparse.csr_array(P.reshape(12, 4)))):
+        np.testing.assert_allclose(mdp.ahead(f), np.einsum("xay,yn->xan", P, f), atol=1e-15)
+
+
 def test_terminal_states_must_absorb():
     with pytest.raises(ValueError, match="terminal state 1 is not absorbing"):
         TabularMDP(kernel(), [False, True, False])
@@ -88,6 +98,9 @@ def test_labels():
         (lambda m: ggpi.exact_ghms(m, [np.full((3, 2), 0.5)], 0.9, 1.1), r"α.*got 1.1"),
         (lambda m: ggpi.exact_ghms(m, [], 0.9, 0.5), "at least one policy"),
         (lambda m: ggpi.exact_ghms(m, [np.full((4, 2), 0.5)], 0.9, 0.5), r"got \(4, 2\)"),
+        (lambda m: m.ahead(np.zeros(4)), r"S = 3, got \(4,\)"),
+        (lambda m: m.ahead(np.zeros((2, 3))), r"S = 3, got \(2, 3\)"),
+        (lambda m: m.ahead(np.zeros((3, 1, 1))), r"\[S, n\] with S = 3, got \(3, 1, 1\)"),
         (lambda m: rewards.state_action(np.zeros(3)), r"shape \[S, A\], got \(3,\)"),
         (lambda m: rewards.arrival(np.zeros((3, 2))), r"shape \[S\], got"),
         (lambda m: TabularPolicy.constant(m, 2), "actions 0 to 1"),
