@@ -52,6 +52,8 @@ _NAMES = {
     # §6 Learning
     "collect": "collection",
     "PolicyBank": "policies",
+    "policy_from": "policies.wrapped",
+    "load_sb3": "policies.sb3",
     "compose": "ghm",
     "bellman": "ghm",
     "TabularGHM": "ghm",

@@ -21,6 +21,7 @@ from gymnasium.vector.utils import create_empty_array
 
 from ggpi.data import Transitions
 from ggpi.policies import PolicyBank
+from ggpi.policies.checks import check_policies
 from ggpi.progress import progress as progress_bar
 from ggpi.spaces import check_action_space, state_reader
 
@@ -61,7 +62,7 @@ def collect(
         check_action_space(vector.single_action_space)
         read = state_reader(vector.single_observation_space, keys)
         one = read(create_empty_array(vector.single_observation_space, fn=np.zeros))
-        _check_policies(policies, one, vector.single_action_space)
+        check_policies(policies, one, vector.single_action_space)
         with progress_bar(num_steps, "collecting") as advance:
             told = progress or (lambda done: advance(done, ""))
             columns = _record(vector, read, bank, num_steps, switch_every, seed, told)
@@ -79,23 +80,6 @@ def _vector_env(env: Any, num_envs: int) -> VectorEnv:
     if isinstance(env, gymnasium.Env):
         return SyncVectorEnv([lambda: env], autoreset_mode=AutoresetMode.SAME_STEP)
     raise TypeError(f"collect takes an id, an Env or a VectorEnv of Gymnasium, got {type(env).__name__}")
-
-
-def _check_policies(policies: Sequence[Any], states: np.ndarray, space: Any) -> None:
-    """Every policy takes these states and gives actions of this space; only shapes are computed."""
-    for k, policy in enumerate(policies):
-        name = f"policy {k} ({getattr(policy, 'name', type(policy).__name__)})"
-        bank, index = PolicyBank([policy]), np.zeros(1, np.int32)
-        try:
-            given = eqx.filter_eval_shape(bank.sample, index, states, key=jax.random.key(0))
-        except (TypeError, ValueError, IndexError) as error:
-            raise ValueError(f"{name} cannot act on states of shape {states.shape[1:]}: {error}") from error
-        kind, wanted = ("i", "whole numbers") if isinstance(space, Discrete) else ("f", "floats")
-        if given.shape[1:] != space.shape or given.dtype.kind != kind:
-            raise ValueError(
-                f"{name} gives actions of shape {given.shape[1:]} and type {given.dtype}, "
-                f"this environment takes {wanted} of shape {space.shape}: {space}"
-            )
 
 
 def _record(vector, read, bank, num_steps, switch_every, seed, progress) -> list[Column]:

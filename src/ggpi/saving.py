@@ -3,7 +3,7 @@
     {"class": "ggpi.ghm.vae:VAE", "fields": {"latent": 1, "context": {"array": "models.context"}, …}}
 
 Only dataclasses (equinox modules among them) that this package defines are built again, field by field and
-without running their constructors.
+without running their constructors. What is someone else's, or made around a function of theirs, is saved by name.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
                 [k, _structure(v, f"{name}.{k}", arrays)] for k, v in zip(keys, value.values(), strict=True)
             ]
         }
-    if dataclasses.is_dataclass(value) and _is_ours(type(value)):
+    if _is_our_object(value) and not _holds_code(value):
         fields = {
             field.name: _structure(getattr(value, field.name), f"{name}.{field.name}".lstrip("."), arrays)
             for field in dataclasses.fields(value)
@@ -115,6 +115,16 @@ def _instance(path: str, fields: dict[str, Any]) -> Any:
     for field, value in fields.items():
         object.__setattr__(built, field, value)
     return built
+
+
+def _is_our_object(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and _is_ours(type(value))
+
+
+def _holds_code(value: Any) -> bool:
+    """Whether an object of ours is made around someone else's function."""
+    parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    return any(_holds_code(part) if _is_our_object(part) else callable(part) for part in parts)
 
 
 def _is_ours(kind: type) -> bool:

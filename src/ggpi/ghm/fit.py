@@ -32,6 +32,7 @@ from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
 from ggpi.ghm.training_log import TrainingLog
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.bank import PolicyBank
+from ggpi.policies.checks import check_policies, space_of
 from ggpi.progress import progress
 from ggpi.typing import Key
 
@@ -80,6 +81,7 @@ def fit(
     if is_mapped(data):
         data = within_memory(data, memory, seed=int(jax.random.key_data(key)[-1]))
     _check(data, recipe, spec)
+    check_policies(policies, np.asarray(data.state[:1], np.float32), space_of(data.action), "the data")
     warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
     ready = prepare(policies, data, horizons, recipe, spec, key)
     log = TrainingLog(out, ready.fingerprint, tensorboard)

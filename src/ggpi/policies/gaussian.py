@@ -54,8 +54,9 @@ class AbstractGaussianPolicy(eqx.Module):
     Paper: App E.1
     """
 
-    low: eqx.AbstractVar[float]
-    high: eqx.AbstractVar[float]
+    low: eqx.AbstractVar[Any]
+    high: eqx.AbstractVar[Any]
+    """One number, or one for each coordinate."""
 
     @abc.abstractmethod
     def distribution(self, state: Float[Array, "D"]) -> tuple[Float[Array, "A"], Float[Array, "A"]]:
@@ -123,8 +124,8 @@ def censored_log_prob(
     action: Float[Array, "*n A"],
     mean: Float[Array, "*n A"],
     std: Float[Array, "*n A"],
-    low: float,
-    high: float,
+    low: Any,
+    high: Any,
 ) -> Float[Array, "*n"]:
     """log-likelihood of a Gaussian draw that was clipped: tails are collected on the bounds.
 

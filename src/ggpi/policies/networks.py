@@ -1,0 +1,154 @@
+"""Networks that PyTorch trained: linear layers with one activation between them, on normalised states.
+
+    h₀ = clip((x − mean) / deviation, ±limit),  hᵢ₊₁ = activation(Wᵢ hᵢ + bᵢ),  no activation after the last
+
+Activations have the constants that PyTorch gives them by default. The mean is kept as a sum of two single
+precision numbers, so that a state far from zero loses no digits against double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "CELU": jax.nn.celu,
+    "ELU": jax.nn.elu,
+    "GELU": lambda x: jax.nn.gelu(x, approximate=False),
+    "Hardshrink": lambda x: jnp.where(jnp.abs(x) > 0.5, x, 0),
+    "Hardsigmoid": jax.nn.hard_sigmoid,
+    "Hardswish": jax.nn.hard_swish,
+    "Hardtanh": jax.nn.hard_tanh,
+    "Identity": lambda x: x,
+    "LeakyReLU": lambda x: jax.nn.leaky_relu(x, 0.01),
+    "LogSigmoid": jax.nn.log_sigmoid,
+    "Mish": jax.nn.mish,
+    "ReLU": jax.nn.relu,
+    "ReLU6": jax.nn.relu6,
+    "RReLU": lambda x: jax.nn.leaky_relu(x, (1 / 8 + 1 / 3) / 2),
+    "SELU": jax.nn.selu,
+    "SiLU": jax.nn.silu,
+    "Sigmoid": jax.nn.sigmoid,
+    "Softplus": jax.nn.softplus,
+    "Softshrink": lambda x: jnp.sign(x) * jax.nn.relu(jnp.abs(x) - 0.5),
+    "Softsign": jax.nn.soft_sign,
+    "Tanh": jnp.tanh,
+    "Tanhshrink": lambda x: x - jnp.tanh(x),
+}
+"""What stands between layers, by PyTorch's name. PReLU is known too: its slopes are learned."""
+
+
+class Normaliser(eqx.Module):
+    """Running mean and variance of observations, as VecNormalize applies them.
+
+    Beyond the paper: policies see what they saw in training
+    """
+
+    mean: Float[Array, "..."]
+    rest: Float[Array, "..."]
+    """What the mean lost when it was rounded."""
+    deviation: Float[Array, "..."]
+    limit: Float[Array, "..."]
+
+    def __call__(self, state: Float[Array, "D"]) -> Float[Array, "D"]:
+        if state.shape != self.mean.shape:
+            raise ValueError(
+                f"this policy takes observations of {len(self.mean)} numbers, got shape {state.shape}"
+            )
+        scaled = ((state - self.mean) - self.rest) / self.deviation
+        return jnp.clip(scaled, -self.limit, self.limit)
+
+
+def normaliser(mean: Any, var: Any, epsilon: float = 1e-8, limit: float = 10.0) -> Normaliser:
+    """(x − mean) / √(var + ε), clipped to ±limit.
+
+    Beyond the paper: policies see what they saw in training
+    """
+    mean, var = np.asarray(mean, np.float64), np.asarray(var, np.float64)
+    rounded = mean.astype(np.float32)
+    parts = rounded, mean - rounded, np.sqrt(var + epsilon), limit
+    return Normaliser(*(jnp.asarray(part, jnp.float32) for part in parts))
+
+
+class Network(eqx.Module):
+    """Layers Wᵢ, bᵢ with an activation between them, on normalised states.
+
+    Beyond the paper: the policies of Stable-Baselines3
+    """
+
+    normalise: Normaliser
+    weights: tuple[Float[Array, "..."], ...]
+    biases: tuple[Float[Array, "..."], ...]
+    slopes: tuple[Float[Array, "..."], ...]
+    """Learned slopes of PReLU after each layer but the last; empty for other activations."""
+    activation: str = eqx.field(static=True)
+
+    def __call__(self, state: Float[Array, "D"]) -> Float[Array, "n"]:
+        x = self.normalise(state)
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = x if layer == 0 else self._activate(layer - 1, x)
+            x = weight @ x + bias
+        return x
+
+    def _activate(self, layer: int, x: Any) -> Any:
+        if self.activation == "PReLU":
+            return jnp.where(x >= 0, x, self.slopes[layer] * x)
+        return ACTIVATIONS[self.activation](x)
+
+
+class Greedy(eqx.Module):
+    """The best of a network's values.
+
+    Beyond the paper: DQN
+    """
+
+    network: Network
+
+    def __call__(self, state: Float[Array, "D"]) -> Any:
+        return jnp.argmax(self.network(state))
+
+
+class FixedDeviation(eqx.Module):
+    """A network's mean, and a deviation that is the same everywhere.
+
+    Beyond the paper: PPO, A2C
+    """
+
+    network: Network
+    log_std: Float[Array, "..."]
+
+    def __call__(self, state: Float[Array, "D"]) -> Any:
+        return self.network(state), jnp.exp(self.log_std)
+
+
+class MeanAndLogDeviation(eqx.Module):
+    """The two halves of a network's output, the second within [−20, 2].
+
+    Beyond the paper: SAC
+    """
+
+    network: Network
+
+    def __call__(self, state: Float[Array, "D"]) -> Any:
+        mean, log_std = jnp.split(self.network(state), 2)
+        return mean, jnp.clip(log_std, -20.0, 2.0)
+
+
+class Unscaled(eqx.Module):
+    """low + (high − low)(tanh(network) + 1)/2.
+
+    Beyond the paper: TD3
+    """
+
+    network: Network
+    low: Float[Array, "..."]
+    high: Float[Array, "..."]
+
+    def __call__(self, state: Float[Array, "D"]) -> Any:
+        return self.low + 0.5 * (jnp.tanh(self.network(state)) + 1) * (self.high - self.low)
