@@ -1,8 +1,8 @@
 """Environments that `gymnasium.make` finds by name as soon as both packages are imported, in either order.
 
 Gymnasium has no entry points for this any more, and `import ggpi` shall stay light, so it does not import
-gymnasium: it registers now if gymnasium is there already, else right after someone imports it. MuJoCo and the
-ant are imported when one is made.
+gymnasium: it registers now if gymnasium is there already, else right after someone imports it. MuJoCo, the
+ant and the mazes are imported when one is made.
 """
 
 import sys
@@ -20,6 +20,7 @@ def register() -> None:
     for name, one, many in (
         ("ggpi/SparseAnt-v0", "ggpi.envs.ant:SparseAnt", "ggpi.envs.ant:SparseAntVector"),
         ("ggpi/PointMass-v0", "ggpi.envs.point_mass:point_mass", "ggpi.envs.point_mass:point_masses"),
+        ("ggpi/PointMaze-v0", "ggpi.envs.maze:point_maze", "ggpi.envs.maze:point_mazes"),
     ):
         if name not in gymnasium.registry:
             gymnasium.register(name, entry_point=one, vector_entry_point=many)

@@ -3,6 +3,7 @@
 from ggpi.envs.gridworlds import ACTIONS, four_rooms, grid, rooms
 from ggpi.envs.linear_gaussian import LinearGaussian
 from ggpi.envs.ll2td_bias import ll2td_bias
+from ggpi.envs.maze import PointMaze
 from ggpi.envs.pendulum import Pendulum, set_pendulum
 from ggpi.envs.point_mass import PointMass
 from ggpi.envs.ring import Ring
@@ -23,6 +24,7 @@ __all__ = [
     "LinearGaussian",
     "Pendulum",
     "PointMass",
+    "PointMaze",
     "Ring",
     "SettableEnv",
     "World",

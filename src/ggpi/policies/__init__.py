@@ -1,7 +1,14 @@
 """Policies: what acts."""
 
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.linear import LinearPolicy, direction_policies, pendulum_policies
+from ggpi.policies.linear import LinearPolicy, direction_policies, maze_policies, pendulum_policies
 from ggpi.policies.tabular import TabularPolicy
 
-__all__ = ["LinearPolicy", "PolicyBank", "TabularPolicy", "direction_policies", "pendulum_policies"]
+__all__ = [
+    "LinearPolicy",
+    "PolicyBank",
+    "TabularPolicy",
+    "direction_policies",
+    "maze_policies",
+    "pendulum_policies",
+]

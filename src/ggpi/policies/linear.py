@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 
 from ggpi.typing import Key
 
+DIRECTIONS = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
+
 
 class LinearPolicy(eqx.Module):
     """a = clip(K x + k + noise · ε) with ε ∼ N(0, I).
@@ -75,8 +77,20 @@ def direction_policies(noise: float = 0.3) -> list[LinearPolicy]:
 
     Beyond the paper: the point mass's version of the ant's four policies
     """
-    directions = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
-    return [linear_policy(np.zeros((2, 4)), push, noise, name) for name, push in directions.items()]
+    return [linear_policy(np.zeros((2, 4)), push, noise, name) for name, push in DIRECTIONS.items()]
+
+
+def maze_policies(speed: float = 2.0, gain: float = 0.3, noise: float = 0.2) -> list[LinearPolicy]:
+    """Four policies of a `PointMaze`: a = gain · (v* − v) + noise · ε, with v* of this speed to one of four sides.
+
+    Each goes straight on until a wall stops it, and stays there. Cells per second are the unit of speed.
+
+    Beyond the paper: policies that know directions and nothing of the maze
+    """
+    brake = np.concatenate([np.zeros((2, 2)), -gain * np.eye(2)], axis=1)
+    return [
+        linear_policy(brake, gain * speed * np.array(side), noise, name) for name, side in DIRECTIONS.items()
+    ]
 
 
 def pendulum_policies(noise: float = 0.5) -> list[LinearPolicy]:
