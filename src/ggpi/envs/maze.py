@@ -112,7 +112,7 @@ class PointMaze:
         pushes = np.clip(np.asarray(actions, float), -1, 1)[:, None]
         for _ in range(self.repeat if len(moving) else 0):
             moving[:, 3:] = np.clip(moving[:, 3:], -FASTEST, FASTEST)
-            moving = rollout(model, data, moving, pushes, persistent_pool=True)[0][:, 0]
+            moving = np.asarray(rollout(model, data, moving, pushes, persistent_pool=True)[0])[:, 0]
         return moving[:, 1:]
 
     @cached_property
