@@ -11,11 +11,15 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 
 def pretrained(name: str) -> Any:
-    """What is shipped under a name: "ant-policies" are the four base policies right, up, left and down.
+    """What is shipped under a name.
+
+    "ant-policies" are the four base policies right, up, left and down, "ant-ghms" the models of them.
 
     Paper: App E.1
     """
-    return saving.load(_folder(name) / "policies")
+    folder = _folder(name)
+    (content,) = (path for path in folder.iterdir() if path.is_dir())
+    return saving.load(content)
 
 
 def provenance(name: str) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from jaxtyping import Array, Bool, Float, Int
 from ggpi.data import Transitions
 from ggpi.typing import Key
 
+FRESH = 4
+"""The first rows of a policy's turn: states in which another policy has left the world."""
 TAIL = 1e-3
 """CEMC leaves out starts from which more than this mass of T lies beyond the record."""
 
@@ -51,19 +53,26 @@ class Record(eqx.Module):
 def record(data: Transitions, num_policies: int, n_step: int) -> Record:
     """What `num_policies` policies may learn from transitions by following at most `n_step` of them.
 
-    Every row is a start. With n_step > 1, half of the starts of a policy are rows of its own, from which more
-    can be followed. (To choose rows by how far they can be followed would be wrong: those that end are among
-    the short ones.)
+    Every row is a start. With n_step > 1, rows from which more can be followed are drawn more often: a quarter of
+    the draws are rows of the policy's own, and half are among the first rows of its turns, for models that are
+    composed are asked where another policy has been. (To choose rows by how far they can be followed would be
+    wrong: those that end are among the short ones.)
 
     Paper: Eq 8
     """
     lengths = np.stack([np.minimum(followed_steps(data, k), n_step) for k in range(num_policies)])
-    every = np.arange(len(data))
-    own = [np.flatnonzero(data.behaviour == k) if n_step > 1 else every for k in range(num_policies)]
-    starts = [
-        np.append(every, np.resize(rows, len(every))) if 0 < len(rows) < len(data) else every for rows in own
-    ]
-    return _on_device(data, lengths, starts)
+    return _on_device(data, lengths, [_starts(data, k, n_step) for k in range(num_policies)])
+
+
+def _starts(data: Transitions, policy: int, n_step: int) -> np.ndarray:
+    """Rows to start from, each as often as it is to be drawn."""
+    every, own = np.arange(len(data)), np.flatnonzero(data.behaviour == policy)
+    if n_step == 1 or not 0 < len(own) < len(data):
+        return every
+    begins = np.append(True, (np.diff(data.behaviour) != 0) | (np.diff(data.episode) != 0))
+    age = every - np.maximum.accumulate(np.where(begins, every, 0))
+    fresh = own[age[own] < FRESH]
+    return np.concatenate([every, np.resize(own, len(every)), np.resize(fresh, 2 * len(every))])
 
 
 def full_record(data: Transitions, num_policies: int, betas: Sequence[float]) -> Record:

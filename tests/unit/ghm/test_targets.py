@@ -171,7 +171,7 @@ def test_followed_steps():
         zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, zeros.astype(int), np.arange(6), zeros
     )
     assert followed_steps(loose, 0).tolist() == [1] * 6
-    assert record(data, 2, 20).starts[0].tolist() == [0, 1, 2, 3, 4, 5, 0, 3, 0, 3, 0, 3]
+    assert record(data, 2, 20).starts[0].tolist() == [*range(6), *[0, 3] * 9]  # all, own, and first of a turn
     assert record(data, 2, 1).num_starts.tolist() == [6, 6]
 
 

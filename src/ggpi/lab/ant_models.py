@@ -1,0 +1,106 @@
+"""The ant's geometric horizon models: four policies, two horizons, learned from random switching.
+
+The models of seed 0 at the `cpu` size are shipped; others are trained when they are first asked for and kept in the
+user's cache folder, where an interrupted training goes on.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from ggpi import saving
+from ggpi.collection import collect
+from ggpi.data import Transitions
+from ggpi.envs.ant import SPEC, SparseAntVector
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.fit import fit
+from ggpi.ghm.losses import CETD
+from ggpi.ghm.vae import VAEConfig
+from ggpi.lab import ant
+from ggpi.shipped import names, pretrained, provenance
+
+
+def transitions(num_steps: int, seed: int) -> Transitions:
+    """Transitions of the shipped policies under random switching, without target."""
+    env = SparseAntVector(64, target=None)
+    return collect(
+        env, pretrained("ant-policies"), num_steps, switch_every=40, seed=ant.DATA + 1_000_000 * seed
+    )
+
+
+@dataclass(frozen=True)
+class FitConfig:
+    """How the ant's models are trained; the defaults are the paper's."""
+
+    seed: int = 0
+    """Seed of data and training."""
+    num_transitions: int = 1_000_000
+    """Transitions under random switching."""
+    steps: int = 500_000
+    """Training steps."""
+    batch_size: int = 5_120
+    """Transitions per model and step: 256 trajectories of 20 steps."""
+    learning_rate: float = 3e-4
+    """Adam's step size."""
+    decay: str = "constant"
+    """Whether the step size falls to zero over the run: linear or constant."""
+    n_step: int = 1
+    """Recorded steps that CETD follows before the model is asked."""
+    kl_weight: float = 20.0
+    """Weight of the KL term in the VAE's loss."""
+    latent: int = 1
+    """Latent dimensions."""
+
+    @classmethod
+    def tiny(cls):
+        return cls(0, 6_400, 60, 64, 1e-3, "linear", 20, 1.0)
+
+    @classmethod
+    def cpu(cls):
+        return cls(0, 1_000_000, 12_000, 256, 1e-3, "linear", 100, 1.0)
+
+    @classmethod
+    def paper(cls):
+        return cls()
+
+
+def fit_models(config: FitConfig, out: Path | None = None, watch: Any = None) -> GHMs:
+    """The models of the four policies at both horizons; kept in `out`, and taken up from there."""
+    if out is not None and (out / "models").exists():
+        return saving.load(out / "models")
+    return fit(
+        pretrained("ant-policies"),
+        transitions(config.num_transitions, config.seed),
+        ant.GAMMA,
+        ant.ALPHA,
+        key=jax.random.key(config.seed),
+        model=VAEConfig(kl_weight=config.kl_weight, latent=config.latent),
+        loss=CETD(n_step=config.n_step),
+        steps=config.steps,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay="linear" if config.decay == "linear" else "constant",
+        spec=SPEC,
+        out=out,
+        watch=watch,
+    )
+
+
+def models(config: FitConfig) -> GHMs:
+    """The models of a config: shipped, kept, or trained now."""
+    if "ant-ghms" in names() and provenance("ant-ghms")["config"] == dataclasses.asdict(config):
+        return pretrained("ant-ghms")
+    return fit_models(config, kept(config))
+
+
+def kept(config: Any) -> Path:
+    """Where the models of a config are kept."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()[:12]
+    return cache / "ggpi" / "ant-ghms" / f"{type(config).__name__}-seed{config.seed}-{digest}"
