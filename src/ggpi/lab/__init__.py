@@ -32,6 +32,22 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.ant_policies",
         "App E.1: the ant's four base policies, alone and under random switching",
     ),
+    "ant-transfer": (
+        "ggpi.lab.ant_transfer",
+        "Fig 5 left, Tab 1: the ant reaches targets by GGPI at depth 1 to 3, with an oracle and baselines",
+    ),
+    "ant-visualise": (
+        "ggpi.lab.ant_visualise",
+        "Fig 6, 15, 16: what the ant's agents imagine, and what they do",
+    ),
+    "ant-training-budget": (
+        "ggpi.lab.ant_training_budget",
+        "Fig 19: success against training steps of the ant's models",
+    ),
+    "ant-depth-radius": (
+        "ggpi.lab.ant_depth_radius",
+        "When depth helps the ant: success against the target's radius and distance",
+    ),
     "ghm-losses": (
         "ggpi.lab.ghm_losses",
         "Fig 5 right, Fig 18: VAEs and flows trained by CEMC, CETD and LL2TD",

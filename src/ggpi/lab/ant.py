@@ -168,6 +168,14 @@ def _bucket(count: int) -> int:
     return next(size for size in (4, 8, 16, 32, 64, 128, 256, 512, count) if size >= count)
 
 
+def budget(samples: int, depth: int) -> int:
+    """Samples for each GSP, so that all depths draw as many chains as depth 2 with `samples`: 4n, n, n/4.
+
+    Paper: Fig 5
+    """
+    return max(1, round(samples * 4.0 ** (2 - depth)))
+
+
 def planner(ghms: GHMs, depth: int, num_samples: int, radius: float = RADIUS, **options: Any) -> Decide:
     """GGPI at a depth; 1 is GPI."""
     agent = GGPIAgent(

@@ -267,7 +267,7 @@ def _draw_ablation(ax: Any, metrics: dict[str, Any]) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def film(config: Config) -> list[np.ndarray]:
+def film(config: Config, metrics: dict[str, Any]) -> list[np.ndarray]:
     """One ant, the policies taking turns of 25 steps; the green disc lies in the wanted direction."""
     import jax
 

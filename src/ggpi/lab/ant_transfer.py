@@ -71,11 +71,6 @@ class Config:
         return cls()
 
 
-def budget(samples: int, depth: int) -> int:
-    """Samples for each GSP, so that all depths draw as many chains."""
-    return max(1, round(samples * 4.0 ** (2 - depth)))
-
-
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Episodes of every agent.
 
@@ -142,7 +137,7 @@ def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, 
     Paper: Alg 2
     """
     ghms = models(fit)
-    return play(config, lambda: ant.planner(ghms, depth, budget(samples, depth), config.radius))
+    return play(config, lambda: ant.planner(ghms, depth, ant.budget(samples, depth), config.radius))
 
 
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
@@ -151,7 +146,7 @@ def true_plan(config: Config, depth: int) -> dict[str, Any]:
     Beyond the paper: what perfect models would score
     """
     few = replace(config, episodes=config.oracle_episodes)
-    return play(few, lambda: ant.oracle(depth, budget(config.oracle_samples, depth), config.radius))
+    return play(few, lambda: ant.oracle(depth, ant.budget(config.oracle_samples, depth), config.radius))
 
 
 def play(config: Config, make: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ Inside `run`, independent pieces go through `cells`, a function from named tasks
     DIR/metrics.json   what `run` returned
     DIR/figure.png     what `plot` drew
     DIR/cells/…json    finished cells
-    DIR/film.mp4       for those with a function `film(config)` that gives pictures
+    DIR/film.mp4       for those with a function `film(config, metrics)` that gives pictures
 """
 
 import contextlib

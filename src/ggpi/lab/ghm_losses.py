@@ -48,7 +48,7 @@ COLOURS = {"cemc": style.INK, "cetd": style.RED, "n-step": style.BLUE, "ll2td": 
 @dataclass(frozen=True)
 class Config:
     worlds: tuple[str, ...] = ("point-mass", "pendulum")
-    """Where: point-mass, pendulum."""
+    """Where: point-mass, pendulum, ant."""
     beta: float = 0.8
     """Horizon β of the models."""
     steps: int = 500_000

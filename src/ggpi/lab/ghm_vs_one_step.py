@@ -51,7 +51,7 @@ COLOURS = {"ghm": style.BLUE, "one-step": style.RED, "truth": style.GREY}
 @dataclass(frozen=True)
 class Config:
     worlds: tuple[str, ...] = ("point-mass", "pendulum")
-    """Where: point-mass, pendulum."""
+    """Where: point-mass, pendulum, ant."""
     beta: float = 0.9
     """Horizon β."""
     steps: int = 500_000

@@ -88,7 +88,16 @@ def pendulum(evaluated: int = 0) -> World:
     )
 
 
-WORLDS: dict[str, Callable[[], World]] = {"point-mass": point_mass, "pendulum": pendulum}
+def ant(evaluated: int = 0) -> World:
+    """The sparse-reward ant without a target, and its shipped policies."""
+    from ggpi.envs.ant import SPEC, AntDynamics, SparseAntVector
+    from ggpi.shipped import pretrained
+
+    policies = tuple(pretrained("ant-policies"))
+    return World(lambda n: SparseAntVector(n, target=None), AntDynamics(), policies, SPEC, evaluated, (0, 1))
+
+
+WORLDS: dict[str, Callable[[], World]] = {"point-mass": point_mass, "pendulum": pendulum, "ant": ant}
 
 
 def check_worlds(names: tuple[str, ...]) -> None:

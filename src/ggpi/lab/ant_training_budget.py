@@ -1,0 +1,114 @@
+"""How much training do the ant's models need? Success of GGPI against training steps, and the models' errors.
+
+Each budget is a training of its own, whose step size falls to zero at its end; the largest is the preset's.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from ggpi.lab import ant, style
+from ggpi.lab.ant_models import FitConfig, models
+from ggpi.lab.contract import Cells, compute
+from ggpi.lab.statistics import mean_interval
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 0
+    """Seed of the episodes and of the models."""
+    preset: str = "paper"
+    """How the models are trained: tiny, cpu or paper."""
+    budgets: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
+    """Training steps, below the preset's own."""
+    episodes: int = 100
+    """Episodes of each agent."""
+    samples: int = 100
+    """Samples for each GSP of depth 2."""
+    depths: tuple[int, ...] = (1, 2)
+    """Depths of the plans."""
+
+    @classmethod
+    def tiny(cls):
+        return cls(0, "tiny", (10,), 2, 2)
+
+    @classmethod
+    def cpu(cls):
+        return cls(0, "cpu", (100, 300, 1_000, 3_000), 50, 50)
+
+    @classmethod
+    def paper(cls):
+        return cls()
+
+
+def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+    """Success and calibration after each budget.
+
+    Paper: Fig 19
+    """
+    whole = replace(getattr(FitConfig, config.preset)(), seed=config.seed)
+    fits = [replace(whole, steps=steps) for steps in config.budgets] + [whole]
+    results = cells({f"steps-{fit.steps}": partial(measure, config, fit) for fit in fits})
+    return {
+        "steps": [fit.steps for fit in fits],
+        "depths": config.depths,
+        "episodes": config.episodes,
+        "runs": [results[f"steps-{fit.steps}"] for fit in fits],
+    }
+
+
+def measure(config: Config, fit: FitConfig) -> dict[str, Any]:
+    """Episodes of each depth with the models of one training.
+
+    Paper: Fig 19
+    """
+    ghms, seed = models(fit), ant.REPORTED + 1_000_000 * config.seed
+    reached = {
+        str(depth): ant.episodes(
+            ant.planner(ghms, depth, ant.budget(config.samples, depth)), config.episodes, seed
+        ).reached
+        for depth in config.depths
+    }
+    success = {depth: mean_interval(won.astype(float), level=0.9) for depth, won in reached.items()}
+    return {"success": success, "ratios": ant.ratios(ant.calibration(ghms))}
+
+
+def table(metrics: dict[str, Any]) -> Table:
+    """One row for each budget."""
+    shown = Table(title=f"Success after training, {metrics['episodes']} episodes", title_justify="left")
+    words = [f"depth {d}, %" for d in metrics["depths"]]
+    for column in ("steps", *words, "mean along", "spread across", "energy"):
+        shown.add_column(column, justify="right")
+    for steps, run in zip(metrics["steps"], metrics["runs"], strict=True):
+        far = run["ratios"][f"{ant.GAMMA:g}"]
+        rates = [f"{100 * run['success'][str(d)]['mean']:.0f}" for d in metrics["depths"]]
+        shown.add_row(
+            f"{steps:,}", *rates, f"{far['mean']:.2f}", f"{far['across']:.2f}", f"{far['energy']:.3f}"
+        )
+    return shown
+
+
+def plot(metrics: dict[str, Any]) -> Figure:
+    """Success and energy distance against training steps."""
+    canvas, axes = style.figure(1, 2, size=(4.0, 3.0))
+    for depth, colour in zip(metrics["depths"], (style.RED, style.BLUE, style.GREEN), strict=False):
+        points = [run["success"][str(depth)] for run in metrics["runs"]]
+        mean, low, high = (
+            100 * np.array([point[part] for point in points]) for part in ("mean", "low", "high")
+        )
+        axes[0, 0].fill_between(metrics["steps"], low, high, color=colour, alpha=0.15, linewidth=0)
+        axes[0, 0].plot(metrics["steps"], mean, "-o", color=colour, markersize=3, label=f"depth {depth}")
+    for horizon, colour in zip(metrics["runs"][0]["ratios"], style.PALETTE, strict=False):
+        energy = [run["ratios"][horizon]["energy"] for run in metrics["runs"]]
+        axes[0, 1].plot(metrics["steps"], energy, "-o", color=colour, markersize=3, label=f"β = {horizon}")
+    for ax in axes[0]:
+        ax.set_xscale("log")
+        ax.set_xlabel("training steps", fontsize=9)
+        ax.legend(frameon=False, fontsize=7)
+    axes[0, 0].set(ylabel="targets reached, %", ylim=(0, 103))
+    axes[0, 1].set(ylabel="energy distance of displacement", ylim=(0, None))
+    return canvas
