@@ -53,7 +53,7 @@ def fit(
     decay: Literal["linear", "constant"] | None = None,
     spec: StateSpec | None = None,
     out: str | Path | None = None,
-    memory: float = 4.0,
+    memory: float = 1.0,
     tensorboard: bool = False,
     watch: Callable[[int, Any], None] | None = None,
 ) -> GHMs:
@@ -62,7 +62,7 @@ def fit(
     What is not given comes from the preset. With `out`, metrics, checkpoints and the finished models are kept
     there, and a run that was interrupted goes on. `spec` says which numbers of a state are special.
     Of memory-mapped transitions larger than `memory` (in GB), random whole episodes are used, and a warning says
-    how many.
+    how many; a training takes up to five times this memory.
     `watch` is called with the step and the models stacked horizon by horizon, before the first and after
     every chunk; it copies what it keeps, for the next chunk overwrites them.
 
