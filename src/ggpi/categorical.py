@@ -4,8 +4,7 @@ Every cell j of a row of n has probability 1/n to be hit; it then stands for its
 probability `keep[j]` and for `alias[j]` otherwise. One uniform number decides both: the integer
 part of n·u is the cell, the fraction is compared with `keep`.
 
-The uniform numbers come from Threefry in counter mode, written out: JAX's own runs its rounds as a loop
-over whole arrays on a CPU, which XLA can fuse with nothing and which takes four times as long.
+The uniform numbers use both words of every round of Threefry, of which `jax.random` uses one.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from ggpi.noise import threefry
 from ggpi.typing import Key
 
 
@@ -76,18 +76,3 @@ def uniform(key: Key, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
     counter = jnp.arange((count + 1) // 2, dtype=jnp.uint32)
     words = jnp.concatenate(threefry(jax.random.bits(key, (2,)), counter, jnp.zeros_like(counter)))
     return (words[:count].reshape(shape) >> 8).astype(jnp.float32) * 2.0**-24
-
-
-def threefry(key: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """Threefry-2×32 with 20 rounds: two words for each pair of words.
-
-    Beyond the paper: Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3
-    """
-    keys = key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA)
-    x, y = x + keys[0], y + keys[1]
-    for i in range(5):
-        for turn in (13, 15, 26, 6) if i % 2 == 0 else (17, 29, 16, 24):
-            x = x + y
-            y = x ^ (y << turn | y >> 32 - turn)
-        x, y = x + keys[(i + 1) % 3], y + keys[(i + 2) % 3] + np.uint32(i + 1)
-    return x, y

@@ -1,4 +1,4 @@
-"""The noise behind alias tables."""
+"""Quick keys give the numbers of the keys that they were made of."""
 
 import jax
 import jax.extend.random
@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ggpi.categorical import threefry, uniform
+from ggpi.categorical import uniform
+from ggpi.noise import quick, threefry
 
 
 def test_threefry_is_that_of_jax():
@@ -24,3 +25,25 @@ def test_uniform_numbers(kind):
     assert chi_square < 44  # 0.1% of χ² with 19 degrees of freedom lies beyond
     assert abs(np.corrcoef(u.ravel()[:-1], u.ravel()[1:])[0, 1]) < 4 / np.sqrt(u.size)
     assert len(np.unique(u)) > 0.99 * u.size
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key: jax.random.normal(key, (7, 5)),
+        lambda key: jax.random.uniform(key, ()),
+        lambda key: jax.random.bits(key, (9,), "uint8"),
+        lambda key: jax.random.randint(key, (3,), 0, 100),
+        lambda key: jax.random.key_data(jax.random.split(key, (2, 3))),
+        lambda key: jax.random.key_data(jax.random.fold_in(key, 2**31 - 1)),
+        lambda key: jax.vmap(lambda one: jax.random.normal(one, (4,)))(jax.random.split(key, 6)),
+    ],
+)
+def test_a_quick_key_draws_the_same_numbers(draw):
+    key = jax.random.key(11)
+    np.testing.assert_array_equal(draw(key), draw(quick(key)))
+
+
+def test_keys_of_other_kinds_and_quick_ones_stay_as_they_are():
+    for key in (jax.random.key(0, impl="rbg"), quick(jax.random.key(0))):
+        assert jax.random.key_impl(quick(key)) == jax.random.key_impl(key)

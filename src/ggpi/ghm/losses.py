@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from ggpi.data import Transitions
 from ggpi.ghm.model import AbstractDensityModel, AbstractModel
 from ggpi.ghm.targets import Record, draw_rows, follow, full_record, record
+from ggpi.noise import quick
 from ggpi.policies.bank import PolicyBank
 from ggpi.typing import Key
 
@@ -113,7 +114,7 @@ class LL2TD:
         rows = draw_rows(recorded, len(betas) // len(recorded.num_starts), batch_size, key=row_key)
         x, a, following = recorded.state[rows], recorded.action[rows], recorded.next_state[rows]
         acted = act(bank, following, key=action_key)
-        noise = jax.random.normal(model_key, (*rows.shape, models.noise_size))
+        noise = jax.random.normal(quick(model_key), (*rows.shape, models.noise_size))
         drawn = jax.lax.stop_gradient(each(lambda m, *args: m.push(*args), slow, following, acted, noise))
         drawn = jnp.where(recorded.terminated[rows][..., None], following, drawn)
         density = each(lambda m, *args: m.log_prob(*args), slow, drawn, following, acted)
@@ -146,7 +147,7 @@ def cross_entropy(models: AbstractModel, batch: Batch, *, key: Key) -> Float[Arr
 
     Paper: Eq 7, Eq 8
     """
-    noise = jax.random.normal(key, (*batch.state.shape[:2], models.loss_noise_size))
+    noise = jax.random.normal(quick(key), (*batch.state.shape[:2], models.loss_noise_size))
     return each(lambda m, *args: m.loss(*args), models, *batch, noise).mean(axis=1)
 
 
@@ -156,7 +157,7 @@ def ask(models: AbstractModel, bank: PolicyBank, states: Float[Array, "M B D"], 
     Paper: Eq 8
     """
     action_key, model_key = jax.random.split(key)
-    noise = jax.random.normal(model_key, (*states.shape[:2], models.noise_size))
+    noise = jax.random.normal(quick(model_key), (*states.shape[:2], models.noise_size))
     return each(lambda m, *args: m.push(*args), models, states, act(bank, states, key=action_key), noise)
 
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from ggpi.compiling import fast_jit
 from ggpi.ghm.recipe import Recipe
 from ggpi.ghm.targets import Record
 from ggpi.policies.bank import PolicyBank
@@ -60,7 +61,7 @@ def initial_state(models: Any, recipe: Recipe) -> State:
     return State(models, slow, _optimiser(recipe).init(eqx.filter(models, eqx.is_inexact_array)))
 
 
-@eqx.filter_jit(donate="all-except-first")
+@functools.partial(fast_jit, donate="all-except-first")
 def run_chunk(given: tuple[Setting, Array], state: State, count: int) -> tuple[State, Float[Array, "n M"]]:
     """The state after `count` steps, beginning with step given[1], and their losses.
 
@@ -77,7 +78,7 @@ def run_chunk(given: tuple[Setting, Array], state: State, count: int) -> tuple[S
     return eqx.combine(arrays, static), losses
 
 
-@eqx.filter_jit
+@fast_jit
 def score(setting: Setting, models: Any) -> Float[Array, "M"]:
     """The loss of each model on a setting's record, always with the same draws.
 

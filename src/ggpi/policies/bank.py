@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi.noise import quick
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.typing import Key
 
@@ -62,7 +63,7 @@ class PolicyBank(eqx.Module):
         index, states = jnp.asarray(index), jnp.asarray(states)
         batch = index.shape
         flat = states.reshape(-1, *states.shape[len(batch) :])
-        keys = jax.random.split(key, len(flat))
+        keys = jax.random.split(quick(key), len(flat))
         actions = self._in_order([self._everywhere(g, flat, keys) for g in range(len(self.members))])
         chosen = actions[jnp.clip(index.ravel(), 0, len(self) - 1), jnp.arange(len(flat))]
         return chosen.reshape(*batch, *chosen.shape[1:])
@@ -75,7 +76,7 @@ class PolicyBank(eqx.Module):
         inner = 0 if jnp.issubdtype(states.dtype, jnp.integer) else 1
         batch = states.shape[1 : states.ndim - inner]
         flat = states.reshape(len(self), -1, *states.shape[states.ndim - inner :])
-        keys = jax.random.split(key, flat.shape[:2])
+        keys = jax.random.split(quick(key), flat.shape[:2])
         actions = self._in_order([self._own(g, flat, keys) for g in range(len(self.members))])
         return actions.reshape(len(self), *batch, *actions.shape[2:])
 
