@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi.evaluation.payment import OnHost, Table, checked_payment, first_bad_sample, over, payment
+from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import Block, build_tree, draw, worth
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
@@ -141,12 +142,14 @@ class GGPIAgent:
         values = [np.moveaxis(part, 1, 0) for part in (mean, stderr)]
         if self.first_actions == "head":
             values = [part[..., 0] for part in values]
-        shaped = [part.reshape((*batch, *part.shape[1:])) for part in (*values, best, action)]
+        value, stderr, best, action = (
+            part.reshape((*batch, *part.shape[1:])) for part in (*values, best, action)
+        )
         starts = batch if self.first_actions == "head" else (*batch, mean.shape[2])
         levels = [
             [np.reshape(part, (len(part), *starts, *part.shape[2:])) for part in level] for level in levels
         ]
-        return Plan(self.gsps, *shaped, levels, self._paths)
+        return Plan(self.gsps, value, stderr, best, action, levels, self._paths)
 
     def with_reward(self, reward: Reward | Any) -> GGPIAgent:
         """The same agent for another reward; one of the same kind needs no new compilation.
@@ -161,7 +164,8 @@ class GGPIAgent:
         reward, previous = as_reward(reward), getattr(self, "reward", None)
         self.reward = Reward(reward.form, checked_payment(reward, self._state, self._action))
         if previous is None or previous.form != reward.form:
-            self._tree, self._paths = build_tree(self.gsps, self.ghms, reward.form)
+            paths = [segments_of(gsp, self.ghms.gamma) for gsp in self.gsps]
+            self._tree, self._paths = build_tree(paths, self.ghms, reward.form)
 
     def _decide(self, states: jax.Array, keep: bool, key: Key) -> tuple[Any, ...]:
         """Means and standard errors [N, B, C], the best GSP [B], its action [B, …], and what was sampled."""
@@ -351,7 +355,7 @@ def _checked_action(ghms: GHMs, models: Models, state: Any) -> Any:
     asked = jax.ShapeDtypeStruct((len(ghms.policies), 1, *state.shape), state.dtype)
     action, key = asked, jax.random.key(0)
     for horizon in models.models:
-        block = Block(*[np.zeros(1)] * 3, horizon, tuple(range(len(ghms.policies))), True)
+        block = Block(0, 0.0, 0.0, horizon, tuple(range(len(ghms.policies))), True)
         try:
             action = eqx.filter_eval_shape(models.act, block, asked, key=key)
             eqx.filter_eval_shape(models.move, block, asked, action, key=key)

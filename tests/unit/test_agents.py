@@ -82,11 +82,12 @@ def test_each_segment_pays_at_both_ends_with_its_own_policy():
 def test_prefixes_are_shared():
     _, ghms, _ = random_world()
     gsps = ggpi.compositions(2, 3, 1 / 9)
-    tree, paths = build_tree(gsps, ghms, "state")
-    apart, _ = build_tree(gsps, ghms, "state", shared=False)
+    chains = [segments_of(gsp, GAMMA) for gsp in gsps]
+    tree, paths = build_tree(chains, ghms, "state")
+    apart, _ = build_tree(chains, ghms, "state", shared=False)
     nodes = [sum(len(b.parent) for level in t.levels for b in level) for t in (tree, apart)]
     assert nodes == [len(gsps) + 2 + 4, sum(map(len, gsps))]
-    assert [len(path) for path in paths] == [len(segments_of(gsp, GAMMA)) for gsp in gsps]
+    assert [len(path) for path in paths] == [len(chain) for chain in chains]
 
 
 def test_a_large_set_is_evaluated_in_several_calls(monkeypatch):

@@ -20,10 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ggpi.evaluation.segments import Segment, segments_of
+from ggpi.evaluation.segments import Segment
 from ggpi.ghm.base import GHMs
 from ggpi.rewards import Form
-from ggpi.switching import GSPs
 from ggpi.typing import Key
 
 Prefix = tuple[Segment, ...]
@@ -67,19 +66,18 @@ class Drawn(NamedTuple):
 
 
 def build_tree(
-    gsps: GSPs, ghms: GHMs, form: Form, shared: bool = True
+    paths: Sequence[Prefix], ghms: GHMs, form: Form, shared: bool = True
 ) -> tuple[Tree, list[list[tuple[int, int]]]]:
-    """The tree of a set, and for each GSP the (block, place) of its segments, level by level.
+    """The tree of GSPs, given by their segments, and for each the (block, place) of its segments, level by level.
 
     Without `shared` every GSP has segments of its own; only to measure what sharing saves.
 
     Paper: Thm 3.2
     """
-    paths = [segments_of(gsp, ghms.gamma) for gsp in gsps]
-    own = [() if shared else (i,) for i in range(len(gsps))]
+    own = [() if shared else (i,) for i in range(len(paths))]
     scale = (1.0 if form == "arrival" else ghms.gamma) / (1 - ghms.gamma)
     levels, found, leaves, parents = [], [[] for _ in paths], np.zeros(len(paths), np.int32), {}
-    for m in range(1, gsps.depth + 1):
+    for m in range(1, max(map(len, paths)) + 1):
         nodes = dict.fromkeys((path[:m], own[i]) for i, path in enumerate(paths) if len(path) >= m)
         blocks, places = [], {}
         for alpha in sorted({node[0][-1].alpha for node in nodes}, key=lambda alpha: (alpha is None, alpha)):
@@ -119,7 +117,7 @@ def _block(
         if len(prefix) == 1 and form != "arrival":
             weights[0, place] = 1.0
     is_leaf = members[0][0][-1].alpha is None
-    return Block(parent, *weights, horizon, policies, is_leaf), where
+    return Block(parent, weights[0], weights[1], horizon, policies, is_leaf), where
 
 
 def draw(
@@ -173,7 +171,7 @@ def worth(
     """
     num_samples = drawn[0][0].x.shape[2]
     x = jnp.broadcast_to(states[None, :, None], (1, len(states), num_samples, *states.shape[1:]))
-    r = None if form == "state_action" else pay(states[None, :, None])
+    r: Any = None if form == "state_action" else pay(states[None, :, None])
     total, leaves = jnp.zeros((1, 1, 1)), []
     for level, parts in zip(tree.levels, drawn, strict=True):
         ended = []

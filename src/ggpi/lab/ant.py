@@ -18,6 +18,7 @@ from ggpi.collection import collect
 from ggpi.distances import energy_distance
 from ggpi.envs.ant import AntDynamics, SparseAntVector
 from ggpi.evaluation.payment import payment
+from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import Block, build_tree, draw, worth
 from ggpi.futures import simulate_futures
 from ggpi.ghm.base import GHMs
@@ -198,17 +199,22 @@ def alone(policy: int) -> Decide:
 def random_switching(every: int = 40) -> Decide:
     """A policy drawn at random for each of Uniform(1, every) steps, whatever the target."""
     bank, act = PolicyBank(pretrained("ant-policies")), eqx.filter_jit(PolicyBank.sample)
-    turns: dict[str, np.ndarray] = {}
+    turns: dict[bytes, tuple[int, int]] = {}
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
         ids = [goal.tobytes() for goal in goals]
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
         for name in dict.fromkeys(ids):
             policy, left = turns.get(name, (0, 0))
-            turns[name] = (policy, left - 1) if left > 0 else (rng.integers(len(bank)), rng.integers(every))
+            turns[name] = (policy, left - 1) if left > 0 else _turn(rng, len(bank), every)
         return np.asarray(act(bank, np.array([turns[name][0] for name in ids]), states, key=key))
 
     return decide
+
+
+def _turn(rng: np.random.Generator, num_policies: int, every: int) -> tuple[int, int]:
+    """A policy and how many more steps it acts."""
+    return int(rng.integers(num_policies)), int(rng.integers(every))
 
 
 class Timed:
@@ -261,7 +267,7 @@ def oracle(depth: int, num_samples: int, radius: float = RADIUS) -> Decide:
     policies = pretrained("ant-policies")
     ghms = GHMs(tuple(policies), GAMMA, (ALPHA,), {})
     gsps = compositions(len(policies), depth, ALPHA)
-    tree, _ = build_tree(gsps, ghms, "arrival")
+    tree, _ = build_tree([segments_of(gsp, GAMMA) for gsp in gsps], ghms, "arrival")
     world, bank = Simulated(policies), PolicyBank(policies)
     heads, act = np.array([gsp.head for gsp in gsps]), eqx.filter_jit(PolicyBank.sample)
 

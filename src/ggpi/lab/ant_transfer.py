@@ -74,7 +74,7 @@ class Config:
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Episodes of every agent.
 
-    Paper: Alg 2, Fig 5, Tab 1
+    Paper: Alg 2, Fig 5, Table 1
     """
     fits = [replace(getattr(FitConfig, config.preset)(), seed=s) for s in range(config.num_models)]
     largest = max(config.samples)
@@ -185,7 +185,7 @@ def _same_starts(results: dict[str, Any], config: Config, depth: int, largest: i
 def cases(pairs: list[list[dict[str, Any]]]) -> list[dict[str, float]]:
     """Table 1: how often which agent succeeds or is faster, in percent, with intervals over all episodes.
 
-    Paper: Tab 1
+    Paper: Table 1
     """
     one, two = (np.concatenate([pair[i]["steps"] for pair in pairs]) for i in (0, 1))
     won = one > 0, two > 0

@@ -40,11 +40,13 @@ class Config:
     moments: int = 3
     """Later steps at which samples are shown."""
     steps: int = ant.MAX_STEPS
-    """Longest episode."""
+    """Longest episode that is drawn."""
+    episodes: int = 10
+    """Episodes of each agent for the table."""
 
     @classmethod
     def tiny(cls):
-        return cls(preset="tiny", samples=4, moments=1, steps=6)
+        return cls(preset="tiny", samples=4, moments=1, steps=6, episodes=1)
 
     @classmethod
     def cpu(cls):
@@ -60,8 +62,25 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Paper: Fig 6, Fig 15, Fig 16
     """
-    results = cells({f"depth-{depth}": partial(episode, config, depth) for depth in DEPTHS})
-    return {"radius": ant.RADIUS, "agents": [{"depth": d, **results[f"depth-{d}"]} for d in DEPTHS]}
+    tasks = {f"depth-{depth}": partial(episode, config, depth) for depth in DEPTHS}
+    tasks |= {f"episodes/depth-{depth}": partial(some_episodes, config, depth) for depth in DEPTHS}
+    results = cells(tasks)
+    return {
+        "radius": ant.RADIUS,
+        "episodes": config.episodes,
+        "agents": [{"depth": d, **results[f"depth-{d}"], **results[f"episodes/depth-{d}"]} for d in DEPTHS],
+    }
+
+
+def some_episodes(config: Config, depth: int) -> dict[str, Any]:
+    """How many of a handful of targets are reached.
+
+    Paper: Table 1
+    """
+    ghms = models(replace(getattr(FitConfig, config.preset)(), seed=0))
+    decide = ant.planner(ghms, depth, ant.budget(config.samples, depth))
+    outcome = ant.episodes(decide, config.episodes, ant.REPORTED + 600_000 + config.seed)
+    return {"successes": int(outcome.reached.sum())}
 
 
 def episode(config: Config, depth: int) -> dict[str, Any]:
@@ -116,12 +135,19 @@ def _places(states: np.ndarray) -> Any:
 def table(metrics: dict[str, Any]) -> Table:
     """How the episodes went."""
     shown = Table(title="The same start, the same target", title_justify="left")
-    for column in ("agent", "target reached", "steps", "first plan"):
+    others = f"of {metrics['episodes']} other targets"
+    for column in ("agent", "target reached", "steps", "first plan", others):
         shown.add_column(column)
     for agent in metrics["agents"]:
         words = f"depth {agent['depth']}" + " (GPI)" * (agent["depth"] == 1)
         steps = str(len(agent["path"]) - 1)
-        shown.add_row(words, "yes" if agent["reached"] else "no", steps, agent["plans"][0]["name"])
+        shown.add_row(
+            words,
+            "yes" if agent["reached"] else "no",
+            steps,
+            agent["plans"][0]["name"],
+            str(agent["successes"]),
+        )
     return shown
 
 

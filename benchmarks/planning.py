@@ -1,0 +1,122 @@
+"""Planning with learned models of the ant: against real time, against the simulator, and what sharing prefixes saves.
+
+Depth-2 plans are 16 GSPs × 100 samples: 20 segments × 100 draws, for prefixes are shared. The simulator draws as
+many future states by stepping the ant. "Whole rows" is the same compiled program without sharing, each of the 4ᵐ
+rows of policies drawn by itself as m segments; "apart" gives each GSP its own segments, but repeats of the last
+policy, which change nothing, are dropped.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import resource
+import time
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import ggpi
+from ggpi import agents
+from ggpi.envs.ant import CONTROL_STEP, AntDynamics, SparseAntVector
+from ggpi.evaluation.segments import segments, segments_of
+from ggpi.evaluation.tree import build_tree
+from ggpi.futures import simulate_futures
+
+SAMPLES, EPISODES, RADIUS = 100, 100, 0.3
+FLOPS = 2.0 * (41 * 3 * 128 + 4 * 128**2 + 3 * 128 + 2 * 35 * 128)
+"""Multiply-adds of one sample of a model, twice; those of the policies are not counted."""
+
+
+def seconds(work, rounds: int) -> float:
+    work()
+    best = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        work()
+        best.append(time.perf_counter() - begun)
+    return min(best)
+
+
+def gemm_rate(size: int = 1024) -> float:
+    a, product = jnp.ones((size, size)), jax.jit(lambda a: a @ a)
+    return 2 * size**3 / seconds(lambda: product(a).block_until_ready(), 10)
+
+
+def simulator_seconds(ghms, states) -> float:
+    """Time for as many future states as a depth-2 plan draws."""
+    dynamics, policy = AntDynamics(), ghms.policies[0]
+    begun = time.perf_counter()
+    for horizon, count in ((0.8, 4 * SAMPLES), (ghms.gamma, 16 * SAMPLES)):
+        x = np.repeat(states[:1], count, axis=0)
+        a = np.zeros((count, 8), np.float32)
+        simulate_futures(dynamics, policy, x, a, horizon)
+    return time.perf_counter() - begun
+
+
+def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
+    """Times of the same program with shared prefixes, without, and for whole rows."""
+    reward = ggpi.rewards.targets(goals, RADIUS)
+    gsps = ggpi.compositions(4, depth, ghms.alphas[0])
+    chains = [segments_of(gsp, ghms.gamma) for gsp in gsps]
+    rows = [
+        segments(row, ghms.alphas * (depth - 1), ghms.gamma)
+        for row in itertools.product(range(4), repeat=depth)
+    ]
+    models = ggpi.GGPIAgent(ghms, reward, depth=depth)._models
+    trees = {
+        "shared": build_tree(chains, ghms, "arrival")[0],
+        "apart": build_tree(chains, ghms, "arrival", shared=False)[0],
+        "whole rows": build_tree(rows, ghms, "arrival", shared=False)[0],
+    }
+    best = dict.fromkeys(trees, np.inf)
+    for _ in range(3):
+        for name, tree in trees.items():
+            given = tree, models, reward.values, jnp.asarray(states), None
+            work = eqx.Partial(agents._values, given, SAMPLES, "arrival", ghms.gamma, jax.random.key(0))
+            best[name] = min(best[name], seconds(lambda: jax.block_until_ready(work()), 2))  # noqa: B023
+    return {name: value / best["shared"] for name, value in best.items() if name != "shared"}
+
+
+def growth(agent, state, decisions: int = 10_000) -> float:
+    """Megabytes that the process gains over many decisions, after the first thousand."""
+    for i in range(1000):
+        agent.act(state, key=jax.random.key(i))
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for i in range(decisions):
+        agent.act(state, key=jax.random.key(i))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def main() -> None:
+    ghms = ggpi.pretrained("ant-ghms")
+    states, info = SparseAntVector(EPISODES).reset(seed=0)
+    goals = info["target"]
+    one = ggpi.GGPIAgent(ghms, ggpi.rewards.target(goals[0], RADIUS), depth=2, num_samples=SAMPLES)
+    many = ggpi.GGPIAgent(ghms, ggpi.rewards.targets(goals, RADIUS), depth=2, num_samples=SAMPLES)
+    single = seconds(lambda: one.act(states[0], key=jax.random.key(1)), 30)
+    batched = seconds(lambda: many.act(states, key=jax.random.key(1)), 5)
+    simulator_seconds(ghms, states)
+    result = {
+        "seconds_per_plan": single,
+        "faster_than_real_time": CONTROL_STEP / single,
+        "cheaper_than_the_simulator": simulator_seconds(ghms, states) / single,
+        "seconds_per_plan_batched": batched / EPISODES,
+        "share_of_gemm_batched": EPISODES * 20 * SAMPLES * FLOPS / batched / gemm_rate(),
+        "sharing": {f"depth {d}": sharing(ghms, states[:8], goals[:8], d) for d in (2, 3)},
+        "megabytes_gained_in_10000_decisions": growth(
+            ggpi.GGPIAgent(ghms, ggpi.rewards.target(goals[0], RADIUS), depth=1, num_samples=5), states[0]
+        ),
+    }
+    print(json.dumps(result, indent=1))
+    path = Path(__file__).parent / "results" / "planning.json"
+    path.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""The ant's experiments at their smallest size; and the claim itself, with the shipped models."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mujoco")
+
+import ggpi
+from ggpi.lab import ant, ant_depth_radius, ant_training_budget, ant_transfer, ant_visualise
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def test_transfer_compares_agents_on_the_same_starts():
+    metrics = ant_transfer.run(ant_transfer.Config.tiny())
+    assert sum(case["mean"] for case in metrics["table"]) == pytest.approx(100)
+    assert set(metrics["curves"]) == set(metrics["oracle"]) == {"1", "2"}
+    assert {"right alone", "random switching", "MPC, one-step model"} <= set(metrics["baselines"])
+    assert all(np.isfinite(list(row.values())).all() for row in metrics["ratios"].values())
+    assert len(ant_transfer.table(metrics)) == 3
+    assert len(ant_transfer.plot(metrics).axes) == 3
+
+
+def test_budget_and_radius_have_a_row_for_each_setting():
+    budget = ant_training_budget.run(ant_training_budget.Config.tiny())
+    assert budget["steps"] == [10, 60]
+    ant_training_budget.table(budget), ant_training_budget.plot(budget)
+    radius = ant_depth_radius.run(ant_depth_radius.Config.tiny())
+    assert set(radius["success"]) == {"radius-1", "distance-1"}
+    ant_depth_radius.table(radius), ant_depth_radius.plot(radius)
+
+
+def test_pictures_show_plans_and_paths():
+    metrics = ant_visualise.run(ant_visualise.Config.tiny())
+    assert [agent["depth"] for agent in metrics["agents"]] == [1, 2]
+    assert all(len(agent["path"]) == 7 for agent in metrics["agents"])
+    ant_visualise.table(metrics), ant_visualise.plot(metrics)
+
+
+def test_cases_of_table_1():
+    steps = {"steps": [5, 0, 9, 0, 4, 7]}, {"steps": [3, 6, 0, 0, 8, 7]}
+    found = [round(case["mean"]) for case in ant_transfer.cases([list(steps)])]
+    assert found == [17, 17, 17, 17, 17, 17]
+
+
+def test_shipped_models_are_calibrated():
+    ratios = ant.ratios(ant.calibration(ggpi.pretrained("ant-ghms"), 24, 32))
+    for row in ratios.values():
+        assert all(0.7 < row[name] < 1.35 for name in ("mean", "along", "across"))
+
+
+def test_depth_two_reaches_targets_with_the_shipped_models():
+    decide = ant.planner(ggpi.pretrained("ant-ghms"), 2, 20)
+    assert ant.episodes(decide, 8, ant.CHOOSING + 77).reached.mean() >= 0.75
+
+
+def test_the_oracle_is_the_same_planner_on_the_simulator():
+    outcome = ant.episodes(ant.oracle(1, 1, radius=2.5), 2, ant.CHOOSING + 5, radius=2.5)
+    assert outcome.reached.any()
