@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi.compiling import fast_jit
 from ggpi.evaluation.payment import OnHost, Table, checked_payment, first_bad_sample, over, payment
 from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import Block, build_tree, draw, worth
@@ -27,6 +28,7 @@ from ggpi.ghm.exact import ExactGHM
 from ggpi.ghm.frame import stack_modules
 from ggpi.ghm.losses import each
 from ggpi.ghm.model import AbstractModel
+from ggpi.noise import quick
 from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
@@ -82,7 +84,7 @@ class Models(eqx.Module):
         if len(rows) < len(self.bank):
             models = jax.tree.map(lambda leaf: leaf[rows], models)
         if isinstance(models, AbstractModel):
-            noise = jax.random.normal(key, (*x.shape[:2], models.noise_size))
+            noise = jax.random.normal(quick(key), (*x.shape[:2], models.noise_size))
             end = each(lambda model, *one: model.push(*one), models, x, action, noise)
         else:
             keys = jax.random.split(key, len(rows))
@@ -239,7 +241,7 @@ class GGPIAgent:
         return states.reshape(-1, *self._state.shape), batch
 
 
-@eqx.filter_jit
+@fast_jit
 def _values(given: tuple, num_samples: int, form: Any, gamma: float, key: Key) -> tuple[Any, Any]:
     """Means and variances [N, B, C] of what chains earn."""
     drawn = _draw(given, num_samples, form, key)
@@ -258,7 +260,7 @@ def _draw(given: tuple, num_samples: int, form: Any, key: Key) -> list:
     return draw(tree, models, _starts(given), first, num_samples, form=form, key=key)
 
 
-_drawn = eqx.filter_jit(_draw)
+_drawn = fast_jit(_draw)
 
 
 def _starts(given: tuple) -> Any:

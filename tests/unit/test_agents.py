@@ -20,7 +20,11 @@ def random_world(seed=0, num_states=8, num_actions=3, terminal=False, alphas=(1 
     P = rng.dirichlet(np.full(num_states, 0.5), size=(num_states, num_actions))
     if terminal:
         P[-1] = np.eye(num_states)[-1]
-    mdp = ggpi.TabularMDP(P, terminal=np.arange(num_states) == num_states - 1) if terminal else ggpi.TabularMDP(P)
+    mdp = (
+        ggpi.TabularMDP(P, terminal=np.arange(num_states) == num_states - 1)
+        if terminal
+        else ggpi.TabularMDP(P)
+    )
     policies = [ggpi.TabularPolicy(rng.dirichlet(np.ones(num_actions), size=num_states)) for _ in range(2)]
     return mdp, ggpi.exact_ghms(mdp, policies, gamma=GAMMA, alpha=alphas), rng
 
@@ -126,7 +130,9 @@ def learned():
     rng = np.random.default_rng(0)
     x, a = rng.normal(size=(2, 600, 2)).astype(np.float32)
     step = np.arange(600) % 100
-    data = ggpi.Transitions(x, a, x + a, step < 0, step == 99, np.zeros(600, int), np.arange(600) // 100, step)
+    data = ggpi.Transitions(
+        x, a, x + a, step < 0, step == 99, np.zeros(600, int), np.arange(600) // 100, step
+    )
     walkers = [Walker(jnp.array(d), n) for d, n in (([1.0, 0.0], "right"), ([0.0, 1.0], "up"))]
     spec = ggpi.StateSpec(("x", "y"), relative=(0, 1))
     return ggpi.fit(walkers, data, GAMMA, 1 / 9, key=jax.random.key(0), steps=3, batch_size=32, spec=spec)
@@ -181,9 +187,7 @@ def test_several_first_actions_are_scored(learned):
 
 def test_terminal_states_are_not_left(learned):
     reward = rewards.arrival(lambda state: jnp.ones(()))
-    agent = ggpi.GGPIAgent(
-        learned, reward, depth=2, num_samples=5, terminal=lambda state: jnp.ones((), bool)
-    )
+    agent = ggpi.GGPIAgent(learned, reward, depth=2, num_samples=5, terminal=lambda state: jnp.ones((), bool))
     plan = agent.plan(np.zeros(2), key=jax.random.key(0))
     np.testing.assert_array_equal(plan.value, 0)
     assert all((end == 0).all() for i in range(4) for end in plan.samples(i))

@@ -22,7 +22,8 @@ from jaxtyping import Array, Float
 
 from ggpi.ghm.batch_norm import BatchNorm, batch_norm
 from ggpi.ghm.frame import Frame, Predict
-from ggpi.ghm.model import MLP, AbstractDensityModel, mlp
+from ggpi.ghm.layers import MLP, mlp
+from ggpi.ghm.model import AbstractDensityModel
 from ggpi.ghm.spline import bend, num_raw, unbend
 from ggpi.typing import Key
 

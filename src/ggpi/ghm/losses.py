@@ -148,7 +148,7 @@ def cross_entropy(models: AbstractModel, batch: Batch, *, key: Key) -> Float[Arr
     Paper: Eq 7, Eq 8
     """
     noise = jax.random.normal(quick(key), (*batch.state.shape[:2], models.loss_noise_size))
-    return each(lambda m, *args: m.loss(*args), models, *batch, noise).mean(axis=1)
+    return jax.vmap(lambda model, *args: model.losses(*args))(models, *batch, noise).mean(axis=1)
 
 
 def ask(models: AbstractModel, bank: PolicyBank, states: Float[Array, "M B D"], *, key: Key) -> Array:

@@ -5,6 +5,7 @@
 
 The loss weighs the KL term by `kl_weight` (the β of a β-VAE; 20 in the paper, 1 is the bound itself).
 Encoder, prior and decoder are MLPs of three hidden layers that all see c: their first layers are one matrix.
+All is written for one pair or for a batch of them, [D] or [B, D].
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ggpi.ghm.frame import Frame, Predict
-from ggpi.ghm.model import MLP, AbstractModel, linear, mlp
+from ggpi.ghm.layers import MLP, affine, linear, mlp, silu
+from ggpi.ghm.model import AbstractModel
 from ggpi.typing import Key
 
 LOG_SCALES = (-5.0, 2.0)
@@ -94,13 +96,16 @@ class VAE(AbstractModel):
 
     def push(self, state, action, noise):
         _, for_prior, for_decoder = self._contexts(state, action)
-        mean, scale = _gaussian(self.prior(jax.nn.silu(for_prior)))
-        y_mean, y_scale = self._decode(for_decoder, mean + scale * noise[: self.latent])
-        return self.frame.restore(state, y_mean + self.decoder_noise * y_scale * noise[self.latent :])
+        mean, scale = _gaussian(self.prior(silu(for_prior)))
+        y_mean, y_scale = self._decode(for_decoder, mean + scale * noise[..., : self.latent])
+        return self.frame.restore(state, y_mean + self.decoder_noise * y_scale * noise[..., self.latent :])
 
     def loss(self, state, action, target, noise):
         fit, divergence = self._bound(state, action, target, noise)
         return fit + self.kl_weight * divergence
+
+    def losses(self, states, actions, targets, noise):
+        return self.loss(states, actions, targets, noise)
 
     def elbo(self, state, action, target, noise):
         """A sample of the lower bound of log μ(target|x, a), in raw units.
@@ -116,7 +121,7 @@ class VAE(AbstractModel):
         Beyond the paper: Burda et al. (2016), for a fair comparison with flows
         """
         contexts, y = self._contexts(state, action), self.frame.change(state, target)
-        posterior, prior = self._posterior(contexts, y), _gaussian(self.prior(jax.nn.silu(contexts[1])))
+        posterior, prior = self._posterior(contexts, y), _gaussian(self.prior(silu(contexts[1])))
 
         def log_ratio(noise):
             z = posterior[0] + posterior[1] * noise
@@ -130,29 +135,31 @@ class VAE(AbstractModel):
         """−log p(x′|c, z) at a posterior z, and KL(q ‖ p)."""
         contexts, y = self._contexts(state, action), self.frame.change(state, target)
         mean, scale = self._posterior(contexts, y)
-        prior_mean, prior_scale = _gaussian(self.prior(jax.nn.silu(contexts[1])))
+        prior_mean, prior_scale = _gaussian(self.prior(silu(contexts[1])))
         fit = -_log_normal(y, *self._decode(contexts[2], mean + scale * noise))
         ratio = scale / prior_scale
         distance = (mean - prior_mean) / prior_scale
-        return fit, 0.5 * (ratio**2 + distance**2 - 1 - 2 * jnp.log(ratio)).sum()
+        return fit, 0.5 * (ratio**2 + distance**2 - 1 - 2 * jnp.log(ratio)).sum(-1)
 
     def _contexts(self, state, action):
-        """What (x, a) adds to the first layers of encoder, prior and decoder: one product for the three."""
-        return jnp.split(self.frame.inputs(state, action) @ self.context + self.context_bias, 3)
+        """What (x, a) adds to the first layers of encoder, prior and decoder."""
+        seen = self.frame.inputs(state, action)
+        parts = zip(jnp.split(self.context, 3, axis=-1), jnp.split(self.context_bias, 3), strict=True)
+        return [affine(seen, weight, bias) for weight, bias in parts]
 
     def _posterior(self, contexts, y):
-        return _gaussian(self.encoder(jax.nn.silu(contexts[0] + y @ self.seen_target)))
+        return _gaussian(self.encoder(silu(affine(y, self.seen_target, contexts[0]))))
 
     def _decode(self, context, z):
-        return _gaussian(self.decoder(jax.nn.silu(context + z @ self.seen_latent)))
+        return _gaussian(self.decoder(silu(affine(z, self.seen_latent, context))))
 
 
 def _gaussian(outputs):
     """Mean and standard deviation; the latter within its range, smoothly."""
-    mean, raw = jnp.split(outputs, 2)
+    mean, raw = jnp.split(outputs, 2, axis=-1)
     low, high = LOG_SCALES
     return mean, jnp.exp(low + (high - low) * jax.nn.sigmoid(raw))
 
 
 def _log_normal(x, mean, scale):
-    return (-0.5 * ((x - mean) / scale) ** 2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)).sum()
+    return (-0.5 * ((x - mean) / scale) ** 2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)).sum(-1)

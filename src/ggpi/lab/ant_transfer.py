@@ -55,16 +55,20 @@ class Config:
     """Radius of the target."""
     oracle_episodes: int = 30
     """Episodes of the oracle: the first ones of all."""
-    oracle_samples: int = 25
-    """The oracle's samples n for each GSP of depth 2."""
+    oracle_samples: int = 20
+    """The oracle's samples n for each GSP of depth 2: one of those above, to compare with models at."""
+
+    def __post_init__(self):
+        if self.oracle_samples not in self.samples:
+            raise ValueError(f"oracle_samples is one of {self.samples}, got {self.oracle_samples}")
 
     @classmethod
     def tiny(cls):
-        return cls(0, "tiny", 1, 2, (2,), (1, 2), 2.0, 1, 1)
+        return cls(0, "tiny", 1, 2, (2,), (1, 2), 2.0, 1, 2)
 
     @classmethod
     def cpu(cls):
-        return cls(preset="cpu", num_models=3)
+        return cls(preset="cpu", num_models=3, oracle_samples=10)
 
     @classmethod
     def paper(cls):
@@ -109,7 +113,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         "baselines": _baselines(results, config, largest),
         "oracle": {
             str(d): _summary([results[f"oracle/depth-{d}"]])
-            | {"models_on_the_same": _same_starts(results, config, d, largest)}
+            | {"models_on_the_same": _same_starts(results, config, d)}
             for d in config.depths
         },
         "seconds_per_plan": {
@@ -176,9 +180,9 @@ def _baselines(results: dict[str, Any], config: Config, largest: int) -> dict[st
     return found
 
 
-def _same_starts(results: dict[str, Any], config: Config, depth: int, largest: int) -> dict[str, Any]:
-    """The learned models on the oracle's episodes alone."""
-    parts = [results[f"depth-{depth}/samples-{largest}/{s}"] for s in range(config.num_models)]
+def _same_starts(results: dict[str, Any], config: Config, depth: int) -> dict[str, Any]:
+    """The learned models on the oracle's episodes alone, with as many samples."""
+    parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
     return _summary([{"steps": part["steps"][: config.oracle_episodes]} for part in parts])
 
 
@@ -259,7 +263,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     rows = {f"depth {d}" + " (GPI)" * (d == "1"): curve[-1] for d, curve in metrics["curves"].items()}
     rows |= {f"oracle, depth {d}": row for d, row in metrics["oracle"].items()}
     rows |= {
-        f"depth {d} on the oracle's episodes": row["models_on_the_same"]
+        f"depth {d} on the oracle's episodes and budget": row["models_on_the_same"]
         for d, row in metrics["oracle"].items()
     }
     for words, row in (rows | metrics["baselines"]).items():

@@ -138,3 +138,14 @@ def test_stacked_models_are_the_models():
     for i, one in enumerate(models):
         alone = jax.vmap(one.push)(x[i], a[i], noise[i])
         np.testing.assert_allclose(together[i], alone, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spec", [plain(8), ROTATED, StateSpec(tuple("abcdefgh"), relative=tuple(range(8)))])
+def test_losses_and_samples_of_a_batch_are_those_of_its_pairs(spec):
+    frame = fit_frame(STATES, ACTIONS, AHEAD, spec, None)
+    vae = ggpi.VAEConfig(width=8, depth=2).build(frame, key=jax.random.key(0))
+    x, a, target = (jnp.asarray(part[:6], jnp.float32) for part in (STATES, ACTIONS, AHEAD))
+    noise = jnp.asarray(RNG.normal(size=(6, vae.noise_size)), jnp.float32)
+    one_by_one = jax.vmap(vae.loss)(x, a, target, noise[:, :1])
+    np.testing.assert_allclose(vae.losses(x, a, target, noise[:, :1]), one_by_one, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(vae.push(x, a, noise), jax.vmap(vae.push)(x, a, noise), rtol=1e-4, atol=1e-4)
