@@ -4,14 +4,20 @@ BIN    := .venv/bin
 PIP    := -m pip --disable-pip-version-check -qq
 READY  := .venv/.ready
 
-.PHONY: demo test check bench lock clean
+.PHONY: demo test test-sb3 check bench lock clean
 .DEFAULT_GOAL := demo
 
-demo: $(READY)  ## zero-shot transfer in four-rooms: a table here, the picture on disk
+demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables here, pictures and a clip on disk
 	@$(BIN)/ggpi run four-rooms-transfer --preset cpu --out results/four-rooms-transfer
+	@if $(BIN)/python -c 'import mujoco' 2>/dev/null; then \
+		$(BIN)/ggpi run ant-visualise --preset cpu --out results/ant; \
+	else echo "the ant was left out: it needs MuJoCo (pip install 'ggpi[ant]')"; fi
 
 test: $(READY)
 	@$(BIN)/pytest -q -n 2 $(ARGS)
+
+test-sb3: .venv/.sb3  ## policies of Stable-Baselines3 against the real thing, which brings PyTorch
+	@$(BIN)/pytest -q -n 2 tests/unit/policies/test_sb3_live.py $(ARGS)
 
 check: $(READY)
 	@$(BIN)/ruff check .
@@ -34,13 +40,20 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python $(PIP) install -r requirements-bench.lock
 	@touch $@
 
-lock:  ## remake both lock files from pyproject.toml
+.venv/.sb3: $(READY) requirements-sb3.lock
+	@$(BIN)/python $(PIP) install -r requirements-sb3.lock
+	@touch $@
+
+lock:  ## remake all lock files from pyproject.toml
 	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python $(PIP) install ".[ant,data,dev,maze]"
 	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi > requirements.lock
+	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[sb3]"
+	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
+		| grep -vxFf requirements.lock | sed 's/+cpu$$//' > requirements-sb3.lock
 	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[bench]"
 	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
-		| grep -vxFf requirements.lock > requirements-bench.lock
+		| grep -vxFf requirements.lock | grep -v stable_baselines3 | sed 's/+cpu$$//' > requirements-bench.lock
 	@rm -rf .venv-lock
 
 clean:

@@ -16,7 +16,6 @@ import base64
 import binascii
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,16 @@ import numpy as np
 from ggpi.policies import kinds, networks
 from ggpi.policies.pickles import Record, numpy_and_dicts, read_pickle, record_of
 from ggpi.policies.sb3_layers import action_network, log_std
-from ggpi.policies.torch_files import read_tensors
+from ggpi.policies.torch_files import read_tensors, read_zip
 
 MAJORS = ("1", "2")
 CLASSES = {
-    "stable_baselines3.common.policies.ActorCriticPolicy": "Tanh",
-    "stable_baselines3.sac.policies.SACPolicy": "ReLU",
-    "stable_baselines3.td3.policies.TD3Policy": "ReLU",
-    "stable_baselines3.dqn.policies.DQNPolicy": "ReLU",
+    "ActorCriticPolicy": ("stable_baselines3.common.policies", "Tanh"),
+    "SACPolicy": ("stable_baselines3.sac.policies", "ReLU"),
+    "TD3Policy": ("stable_baselines3.td3.policies", "ReLU"),
+    "DQNPolicy": ("stable_baselines3.dqn.policies", "ReLU"),
 }
-"""The classes that are read, and the activation that each has when none was chosen."""
+"""The classes that are read: their modules, and the activation that each has when none was chosen."""
 CHOICES = {
     "net_arch",
     "activation_fn",
@@ -80,15 +79,14 @@ def load_sb3(path: str | Path, *, vecnormalize: Any = None, name: str | None = N
 
 
 def _policy(path: Path, kind: str, network: Any, tensors: Any, space: Record, name: str) -> Any:
-    short = kind.rsplit(".", 1)[1]
     if space.name == "Discrete":
-        if short == "DQNPolicy":
+        if kind == "DQNPolicy":
             return kinds.ChoicePolicy(networks.Greedy(network), name, int(space.get("n")))
         return kinds.CategoricalPolicy(network, name, int(space.get("n")))
     low, high = (jnp.asarray(np.asarray(space.get(end), np.float32)) for end in ("low", "high"))
-    if short == "SACPolicy":
+    if kind == "SACPolicy":
         return kinds.SquashedGaussianPolicy(networks.MeanAndLogDeviation(network), name, low, high)
-    if short == "TD3Policy":
+    if kind == "TD3Policy":
         return kinds.DeterministicPolicy(networks.Unscaled(network, low, high), name, low, high)
     steady = networks.FixedDeviation(network, log_std(path, tensors, len(low)))
     return kinds.ClippedGaussianPolicy(function=steady, name=name, low=low, high=high)
@@ -103,23 +101,15 @@ def _existing(path: str | Path) -> Path:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The JSON and the tensors of the policy."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        raise ValueError(f"{path} is no zip file, so no policy that Stable-Baselines3 saved") from None
-    with archive:
-        members = set(archive.namelist())
-        for wanted in ("_stable_baselines3_version", "data", "policy.pth"):
-            if wanted not in members:
-                raise ValueError(
-                    f"{path} lacks {wanted!r}, so it is no policy that Stable-Baselines3 saved; "
-                    f"it holds {', '.join(sorted(members)) or 'nothing'}"
-                )
-        version, data, weights = (
-            archive.read(member) for member in ("_stable_baselines3_version", "data", "policy.pth")
-        )
-    _check_version(path, version)
-    return _json(path, data), read_tensors(weights, f"{path}: policy.pth")
+    members = read_zip(path, f"{path}")
+    for wanted in ("_stable_baselines3_version", "data", "policy.pth"):
+        if wanted not in members:
+            raise ValueError(
+                f"{path} lacks {wanted!r}, so it is no policy that Stable-Baselines3 saved; "
+                f"it holds {', '.join(sorted(members)) or 'nothing'}"
+            )
+    _check_version(path, members["_stable_baselines3_version"])
+    return _json(path, members["data"]), read_tensors(members["policy.pth"], f"{path}: policy.pth")
 
 
 def _check_version(path: Path, version: bytes) -> None:
@@ -168,14 +158,13 @@ def _policy_class(path: Path, about: dict[str, Any]) -> str:
     kind = _blob(path, about, "policy_class")
     if not (isinstance(kind, type) and issubclass(kind, Record)):
         raise ValueError(f"{path}: data.policy_class is {kind!r}, a class was expected")
-    full = f"{kind.module}.{kind.name}"
-    if full not in CLASSES:
+    if CLASSES.get(kind.name, ("",))[0] != kind.module:
         raise ValueError(
-            f"{path}: data.policy_class is {full}, which is not supported; MLP policies are: "
-            f"{', '.join(known.rsplit('.', 1)[1] for known in CLASSES)}. Images, dictionaries, recurrent and "
-            "custom policies can be wrapped with ggpi.policy_from"
+            f"{path}: data.policy_class is {kind.module}.{kind.name}, which is not supported; MLP policies are: "
+            f"{', '.join(CLASSES)}. Images, dictionaries, recurrent and custom policies can be wrapped with "
+            "ggpi.policy_from"
         )
-    return full
+    return kind.name
 
 
 def _choices(about: dict[str, Any]) -> dict[str, Any]:
@@ -199,7 +188,7 @@ def _check_choices(path: Path, about: dict[str, Any]) -> None:
 
 
 def _activation(path: Path, about: dict[str, Any], kind: str) -> str:
-    text = str(_choices(about).get("activation_fn", f"<class 'torch.nn.{CLASSES[kind]}'>"))
+    text = str(_choices(about).get("activation_fn", f"<class 'torch.nn.{CLASSES[kind][1]}'>"))
     match = re.fullmatch(r"<class 'torch\.nn\.(?:modules\.\w+\.)?(\w+)'>", text)
     name = match[1] if match else ""
     if name not in networks.ACTIVATIONS and name != "PReLU":

@@ -44,7 +44,7 @@ def action_network(
 
     Beyond the paper: the policies of Stable-Baselines3
     """
-    actor = ACTORS[kind.rsplit(".", 1)[1]]
+    actor = ACTORS[kind]
     custom = [name for name in tensors if "features_extractor." in name]
     if custom:
         raise ValueError(f"{path}: policy.pth holds {custom[0]}: feature extractors are not supported")

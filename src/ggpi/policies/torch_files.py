@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -28,24 +29,40 @@ STORAGES = {
 }
 
 
+LEGACY = b"\x80\x02\x8a\x0a"
+"""How files of PyTorch before 1.6 begin: with a long number as a pickle."""
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError)
+
+
+def read_zip(file: Any, source: str) -> dict[str, bytes]:
+    """The members of a zip, by name; one that is damaged is refused.
+
+    Beyond the paper: policies trained with PyTorch come in zips
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return {name: archive.read(name) for name in archive.namelist()}
+    except FileNotFoundError:
+        raise
+    except DAMAGED as error:
+        raise ValueError(f"{source} is damaged or no zip file: {error}") from error
+
+
 def read_tensors(content: bytes, source: str) -> dict[str, np.ndarray]:
     """The named tensors of a saved `state_dict`.
 
     Beyond the paper: policies trained with PyTorch run in JAX
     """
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(content))
-    except zipfile.BadZipFile:
-        raise ValueError(
-            f"{source} is damaged, or of PyTorch before 1.6: load and save it again with a newer one"
-        ) from None
-    pickles = [name for name in archive.namelist() if name.endswith("data.pkl")]
+    if content.startswith(LEGACY):
+        raise ValueError(f"{source} is of PyTorch before 1.6: load and save it again with a newer one")
+    members = read_zip(io.BytesIO(content), source)
+    pickles = [name for name in members if name.endswith("data.pkl")]
     if len(pickles) != 1:
         raise ValueError(
             f"{source} is no file of torch.save: it holds {len(pickles)} data.pkl instead of one"
         )
-    storages = _Storages(archive, pickles[0].removesuffix("data.pkl"), source)
-    named = read_pickle(archive.read(pickles[0]), source, _stand_ins, storages)
+    storages = _Storages(members, pickles[0].removesuffix("data.pkl"))
+    named = read_pickle(members[pickles[0]], source, _stand_ins, storages)
     if not isinstance(named, dict) or not all(isinstance(tensor, np.ndarray) for tensor in named.values()):
         raise ValueError(f"{source} holds no state_dict, a dictionary of tensors")
     return dict(named)
@@ -54,18 +71,16 @@ def read_tensors(content: bytes, source: str) -> dict[str, np.ndarray]:
 class _Storages:
     """Gives the raw numbers that a tensor refers to."""
 
-    def __init__(self, archive: zipfile.ZipFile, root: str, source: str):
-        self.archive, self.root, self.source = archive, root, source
-        names = set(archive.namelist())
-        big = f"{root}byteorder" in names and archive.read(f"{root}byteorder") == b"big"
-        self.order = ">" if big else "<"
+    def __init__(self, members: dict[str, bytes], root: str):
+        self.members, self.root = members, root
+        self.order = ">" if members.get(f"{root}byteorder") == b"big" else "<"
 
     def __call__(self, reference: Any) -> np.ndarray:
         _, kind, key, *_ = reference
         if not issubclass(kind, Record) or kind.name not in STORAGES:
             raise ValueError(f"storages of type {getattr(kind, 'name', kind)} are not read")
         dtype = np.dtype(self.order + STORAGES[kind.name])
-        return np.frombuffer(self.archive.read(f"{self.root}data/{key}"), dtype)
+        return np.frombuffer(self.members[f"{self.root}data/{key}"], dtype)
 
 
 def _stand_ins(module: str, name: str) -> Any:

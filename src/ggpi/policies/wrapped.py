@@ -110,10 +110,11 @@ class Function(eqx.Module):
         batch, one = states.shape[: states.ndim - inner], states.shape[states.ndim - inner :]
         flat = states.reshape(math.prod(batch), *one)
         if self.runs == "python-batch":
-            given = self._checked(self.code(flat), (len(flat),), np)
+            given = self.code(flat)
         else:
-            rows = [self._checked(self.code(state), (), np) for state in flat]
-            given = jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+            given = [self.code(state) for state in flat]
+            given = tuple(zip(*given, strict=True)) if self.returns == "gaussian" else given
+        given = self._checked(given, (len(flat),), np)
         return jax.tree.map(lambda leaf: leaf.reshape(*batch, *self._row()), given)
 
     def _checked(self, given: Any, batch: tuple[int, ...], numpy: Any) -> Any:

@@ -17,12 +17,16 @@ from scipy import stats
 
 import ggpi
 from ggpi import PolicyBank, load_sb3
-from ggpi.policies.networks import ACTIVATIONS
+from ggpi.policies.networks import ACTIVATIONS, normaliser
+from ggpi.policies.pickles import record_of
+from ggpi.policies.sb3_layers import action_network
 from ggpi.typing import Policy
 
 DATA = Path(__file__).parents[2] / "data" / "sb3"
 NAMES = sorted(path.stem for path in DATA.glob("*.zip"))
 KEY = jax.random.key(0)
+OLD = pickle.dumps(0x1950A86A20F9469CFC6C, 2)
+"""How files of old versions of PyTorch begin."""
 PRELU = "<class 'torch.nn.modules.activation.PReLU'>"
 
 
@@ -163,6 +167,35 @@ def test_one_architecture_is_one_group_whatever_its_statistics():
     actions = eqx.filter_jit(lambda bank, states: bank.sample_each(states, key=KEY))(bank, states)
     assert actions.shape == (4, 60, 2)
     np.testing.assert_allclose(actions[1], policies[1].mode(states[1]), atol=1e-5)
+
+
+def test_shared_layers_of_old_versions():
+    """Before 1.8 the first layers could belong to actor and critic."""
+    rng = np.random.default_rng(0)
+    layers = {
+        "mlp_extractor.shared_net.0": (5, 3),
+        "mlp_extractor.policy_net.0": (4, 5),
+        "action_net": (2, 4),
+    }
+    tensors = {f"{name}.weight": rng.normal(size=shape) for name, shape in layers.items()}
+    tensors |= {f"{name}.bias": rng.normal(size=shape[0]) for name, shape in layers.items()}
+    two = record_of("gymnasium.spaces.discrete", "Discrete")()
+    two.__setstate__({"n": 2})
+    plain = normaliser(np.zeros(3), np.ones(3), 0.0, np.inf)
+    network = action_network(Path("old.zip"), "ActorCriticPolicy", tensors, plain, "Tanh", two)
+    x = wanted = rng.normal(size=3)
+    for i, name in enumerate(layers):
+        wanted = tensors[f"{name}.weight"] @ (np.tanh(wanted) if i else wanted) + tensors[f"{name}.bias"]
+    np.testing.assert_allclose(network(jnp.asarray(x, jnp.float32)), wanted, rtol=1e-5)
+    assert (tensors["action_net.weight"].shape, len(network.weights)) == ((2, 4), 3)
+    strange = tensors | {"mlp_extractor.policy_net.1.weight": np.ones(4)}
+    with pytest.raises(
+        ValueError, match=r"old.zip: policy.pth has layers \[0, 1\] in mlp_extractor.policy_net"
+    ):
+        action_network(Path("old.zip"), "ActorCriticPolicy", strange, plain, "Tanh", two)
+    extracted = tensors | {"features_extractor.linear.0.weight": np.ones((4, 4))}
+    with pytest.raises(ValueError, match=r"holds features_extractor.linear.0.weight: feature extractors"):
+        action_network(Path("old.zip"), "ActorCriticPolicy", extracted, plain, "Tanh", two)
 
 
 def test_they_are_saved_and_loaded(tmp_path):
@@ -333,7 +366,7 @@ def test_damaged_and_foreign_files(tmp_path):
         load_sb3(tmp_path / "nowhere.zip")
     text = tmp_path / "text.zip"
     text.write_text("no zip")
-    with pytest.raises(ValueError, match=r"text.zip is no zip file"):
+    with pytest.raises(ValueError, match=r"text.zip is damaged or no zip file"):
         load_sb3(text)
     for member in ("data", "policy.pth", "_stable_baselines3_version"):
         with pytest.raises(ValueError, match=rf"changed.zip lacks '{member}'.* it holds "):
@@ -346,7 +379,11 @@ def test_damaged_and_foreign_files(tmp_path):
             load_sb3(changed(tmp_path, data=data))
     with pytest.raises(ValueError, match=r"data.action_space is damaged"):
         load_sb3(changed_data(tmp_path, action_space={":serialized:": "?"}))
-    for content, words in ((b"x", "PyTorch before 1.6"), (torch_zip(b"x"), "damaged or no pickle")):
+    for content, words in (
+        (b"x", "no zip file"),
+        (OLD, "PyTorch before 1.6"),
+        (torch_zip(b"x"), "damaged or no pickle"),
+    ):
         with pytest.raises(ValueError, match=rf"policy.pth.*{words}"):
             load_sb3(changed(tmp_path, **{"policy.pth": content}))
     with pytest.raises(ValueError, match=r"policy.pth lacks action_net.weight; it holds nothing"):
@@ -374,3 +411,42 @@ def test_wrong_statistics(tmp_path):
 def test_without_the_suffix_and_with_a_name():
     assert load_sb3(str(DATA / "td3-arm")).name == "td3-arm"
     assert load_sb3(DATA / "td3-arm.zip", name="reach").name == "reach"
+
+
+def test_a_damaged_file_is_refused_or_read_but_never_fails_otherwise(tmp_path):
+    """Bytes are changed at random, in the pickles themselves, so that no checksum notices."""
+    rng = np.random.default_rng(0)
+    with zipfile.ZipFile(DATA / "dqn-cartpole.zip") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(members["data"])
+    with zipfile.ZipFile(io.BytesIO(members["policy.pth"])) as archive:
+        inner = {name: archive.read(name) for name in archive.namelist()}
+    (index,) = (name for name in inner if name.endswith("data.pkl"))
+
+    def damaged(content):
+        content = bytearray(content)
+        content[rng.integers(len(content))] = rng.integers(256)
+        return bytes(content)
+
+    outcomes = []
+    for attempt in range(200):
+        now, tensors = dict(data), dict(inner)
+        if attempt % 2:
+            tensors[index] = damaged(inner[index])
+        else:
+            space = damaged(base64.b64decode(data["action_space"][":serialized:"]))
+            now["action_space"] = {":serialized:": base64.b64encode(space).decode()}
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name, content in tensors.items():
+                archive.writestr(name, content)
+        path = changed(
+            tmp_path, "dqn-cartpole", data=json.dumps(now).encode(), **{"policy.pth": buffer.getvalue()}
+        )
+        try:
+            load_sb3(path)
+            outcomes.append("read")
+        except ValueError as error:
+            assert "changed.zip" in str(error)
+            outcomes.append("refused")
+    assert min(outcomes.count("read"), outcomes.count("refused")) > 20

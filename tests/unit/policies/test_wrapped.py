@@ -225,7 +225,7 @@ def test_what_a_function_returns_is_checked():
         policy_from(push, BOUNDS, returns="gaussian").mode(STATES)
     with pytest.raises(TypeError, match="'float' is no JAX function; for plain Python say runs='python'"):
         policy_from(lambda state: [float(state[0]), 0.0], BOUNDS, name="float").mode(STATES)
-    with pytest.raises(Exception, match="has actions 0 to 1, it returned 7"):
+    with pytest.raises(Exception, match=r"has actions 0 to 1, it returned \[7\]"):
         policy_from(lambda state: 7, 2, runs="python").mode(STATES[0, 0])
     with pytest.raises(Exception, match=r"returned action of shape \(3,\), \(20,\) was expected"):
         policy_from(lambda states: [0, 1, 0], 2, runs="python-batch").mode(STATES)
