@@ -60,7 +60,7 @@ def policies() -> list[Controller]:
     rng = np.random.default_rng(1)
     shapes = (STATES, WIDTH), (WIDTH, ACTIONS)
     arrays = [[jnp.asarray(0.1 * rng.normal(size=shape), jnp.float32) for shape in shapes] for _ in range(4)]
-    return [Controller(*pair, f"π{i}") for i, pair in enumerate(arrays)]
+    return [Controller(first, second, f"π{i}") for i, (first, second) in enumerate(arrays)]
 
 
 class Ours:
