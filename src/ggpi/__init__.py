@@ -62,6 +62,7 @@ _NAMES = {
     "cetd_replay": "ghm",
     "polynomial_steps": "ghm",
     "fit": "ghm.fit",
+    "fit_reward": "reward_learning",
     "diagnose": "diagnosis",
     "VAEConfig": "ghm.vae",
     "FlowConfig": "ghm.flow",

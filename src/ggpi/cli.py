@@ -1,4 +1,4 @@
-"""The command `ggpi`: list, run, plot, pretrain, diagnose, eq. Nothing heavy is imported before it is needed."""
+"""What the commands of `ggpi` do. Nothing heavy is imported before it is needed."""
 
 import argparse
 import contextlib
@@ -12,94 +12,26 @@ import time
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from ggpi.cli_options import parser
 from ggpi.lab import EXPERIMENTS
-
-EXAMPLES = """\
-examples:
-  ggpi list                                             the experiments, each a figure or table of the paper
-  ggpi run four-rooms-transfer                          the paper's claim, on two cores
-  ggpi run four-rooms-transfer --gamma .95 --seed 3     any field of its config may be changed
-  ggpi run four-rooms-transfer --help                   what these fields are
-  ggpi plot results/four-rooms-transfer-cpu-seed0       draw again without computing
-  ggpi pretrain ant                                     the ant's base policies, made again
-  ggpi diagnose MODELS --env ggpi/PointMass-v0          learned models against true futures
-  ggpi eq 3.2                                           where Theorem 3.2 is in the code
-"""
-FIELDS = "Any field of the experiment's config is an option too, such as --seed 3 or --alpha 1/9."
-
-
-class _Parser(argparse.ArgumentParser):
-    """Complains in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message}; see {self.prog} --help")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console script: returns 0, 2 for an error of the user's, 130 after Ctrl-C."""
     try:
-        options, rest = _parser().parse_known_args(arguments)
-        if rest and options.command not in (run, pretrain):
+        options, rest = parser().parse_known_args(arguments)
+        if rest and options.command not in ("run", "pretrain", "fit"):
             raise ValueError(f"unrecognised arguments: {' '.join(rest)}; see ggpi --help")
-        options.command(options, rest)
+        COMMANDS[options.command](options, rest)
         return 0
-    except (ValueError, OSError, ModuleNotFoundError) as error:
+    except (ValueError, OSError, ArithmeticError, ModuleNotFoundError) as error:
         print("ggpi:", " ".join(str(error).split()), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("ggpi: stopped; finished cells are kept, the same command goes on from there", file=sys.stderr)
+        print("ggpi: stopped; what is finished is kept, the same command goes on from there", file=sys.stderr)
         return 130
-
-
-def _parser() -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
-    title = "Generalised policy improvement with geometric policy composition."
-    parser = _Parser(prog="ggpi", description=title, epilog=EXAMPLES, formatter_class=raw, allow_abbrev=False)
-    commands = parser.add_subparsers(
-        title="commands", metavar="{list,run,plot,pretrain,diagnose,eq}", required=True
-    )
-
-    commands.add_parser("list", help="name all experiments").set_defaults(command=show_list)
-
-    command = commands.add_parser(
-        "run", help="run an experiment", add_help=False, allow_abbrev=False, epilog=FIELDS
-    )
-    command.add_argument("name", metavar="NAME", nargs="?", help="one of those in ggpi list")
-    command.add_argument(
-        "--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's full scale"
-    )
-    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/NAME-PRESET-seedN")
-    command.add_argument("--force", action="store_true", help="replace other results of ggpi in DIR")
-    command.add_argument("-h", "--help", action="store_true", help="with NAME: the fields of its config too")
-    command.set_defaults(command=run, usage=command.format_help)
-
-    command = commands.add_parser("plot", help="redraw finished results")
-    command.add_argument("directory", metavar="DIR", type=Path, help="a directory written by ggpi run")
-    command.set_defaults(command=plot)
-
-    command = commands.add_parser("pretrain", help="train base policies", allow_abbrev=False, epilog=FIELDS)
-    command.add_argument("world", metavar="WORLD", help="ant: the sparse-reward ant")
-    command.add_argument("--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's sizes")
-    command.add_argument("--algorithm", help="mpo or ppo; by default what is best for the preset")
-    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/pretrain-ant-…")
-    command.set_defaults(command=pretrain)
-
-    command = commands.add_parser("diagnose", help="hold saved models against true futures")
-    command.add_argument(
-        "models", metavar="MODELS", type=Path, help="written by ggpi.save, or by ggpi.fit(out=…)"
-    )
-    command.add_argument("--env", metavar="ID", help="a Gymnasium environment, such as ggpi/PointMass-v0")
-    command.add_argument("--data", metavar="FILE", help="trajectories: an .npz of ours, or a Minari dataset")
-    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/diagnose-NAME")
-    command.add_argument("--seed", type=int, default=0)
-    command.set_defaults(command=diagnose)
-
-    command = commands.add_parser("eq", help="find an item of the paper in the code")
-    command.add_argument("id", metavar="ID", nargs="+", help='such as 3.2, "Thm 3.2", eq6, "Fig 3", "Alg 1"')
-    command.set_defaults(command=show_equation)
-    return parser
 
 
 def show_list(options: argparse.Namespace, rest: Sequence[str]) -> None:
@@ -132,7 +64,7 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
     about["seconds"] = round(spent + time.perf_counter() - start, 1)
     contract.write_results(directory, about, metrics, experiment.plot(metrics))
     if hasattr(experiment, "film"):
-        print(contract.write_film(directory, lambda: experiment.film(config)))
+        print(contract.write_film(directory, lambda: experiment.film(config, metrics)))
     show(experiment, metrics, directory)
 
 
@@ -176,6 +108,49 @@ def pretrain(options: argparse.Namespace, rest: Sequence[str]) -> None:
         words = ["ggpi pretrain ant --preset", preset, "--algorithm", config.algorithm, *rest]
         pretrain.pretrain(config, directory, report, " ".join(words))
     print(f"policies: {directory / 'policies'}\ncurve:    {directory / 'training.json'}")
+
+
+def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Learns models: the ant's, or of an environment and policies of one's own."""
+    is_named = bool(rest) and not rest[0].startswith("-")
+    world, fields = (one_of("world", rest[0], ["ant"]), rest[1:]) if is_named else ("", rest)
+    if options.help:
+        print(options.usage())
+        fields = ["--help"]
+    use_compilation_cache()
+    from rich.console import Console
+
+    if world == "ant":
+        from ggpi.lab.ant_fitting import FitConfig, fit_ant
+
+        preset = one_of("preset", options.preset or "cpu", ("tiny", "cpu", "paper"))
+        config = read_config("ggpi fit ant", getattr(FitConfig, preset)(), fields)
+        table, words = fit_ant(config, options.out or Path("results") / f"fit-ant-{preset}-seed{config.seed}")
+    else:
+        from ggpi.lab.own_world import WorldConfig, fit_world
+
+        if options.preset:
+            raise ValueError("--preset is the ant's; for your own world there are --transitions and --steps")
+        config = read_config("ggpi fit", WorldConfig(), fields)
+        name = re.sub(r"\W+", "-", config.env.split(":")[-1])
+        table, words = fit_world(config, options.out or Path("results") / f"fit-{name}-seed{config.seed}")
+    Console().print(table)
+    print(words)
+
+
+def play(options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Plays episodes for a reward, prints a table of them, and films them if asked."""
+    use_compilation_cache()
+    from rich.console import Console
+
+    from ggpi.lab.play import PlayConfig
+    from ggpi.lab.play import play as play_episodes
+
+    names = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal")
+    config = PlayConfig(**{name: getattr(options, name) for name in names})
+    Console().print(play_episodes(options.models, config, options.video))
+    if options.video:
+        print(f"film:    {options.video}")
 
 
 def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:
@@ -226,6 +201,18 @@ def read_config(prog: str, default: Any, arguments: Sequence[str]) -> Any:
 
 def _decimal(text: str) -> str:
     return str(float(Fraction(text))) if re.fullmatch(r"\d+/[1-9]\d*", text) else text
+
+
+COMMANDS = {
+    "list": show_list,
+    "run": run,
+    "plot": plot,
+    "pretrain": pretrain,
+    "fit": fit,
+    "diagnose": diagnose,
+    "play": play,
+    "eq": show_equation,
+}
 
 
 def use_compilation_cache() -> None:

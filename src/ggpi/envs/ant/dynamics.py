@@ -54,7 +54,9 @@ def restore(states: Float[np.ndarray, "n 35"]) -> tuple[np.ndarray, np.ndarray]:
     quaternion = Rotation.from_matrix(axes.transpose(0, 2, 1)).as_quat(scalar_first=True)
     spin = np.einsum("nij,nj->ni", axes, states[:, INDEX["spin"]])
     qpos = np.concatenate([states[:, :3], quaternion, states[:, INDEX["joints"]] * SIGNS], axis=1)
-    qvel = np.concatenate([states[:, INDEX["velocity"]], spin, states[:, INDEX["joint_speeds"]] * SIGNS], axis=1)
+    qvel = np.concatenate(
+        [states[:, INDEX["velocity"]], spin, states[:, INDEX["joint_speeds"]] * SIGNS], axis=1
+    )
     return qpos, qvel
 
 

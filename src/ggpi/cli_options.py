@@ -1,0 +1,154 @@
+"""What the command `ggpi` understands: its commands, their options and their examples."""
+
+import argparse
+from pathlib import Path
+from typing import Any, NoReturn
+
+EXAMPLES = """\
+examples:
+  ggpi list                                             the experiments, each a figure or table of the paper
+  ggpi run four-rooms-transfer                          the paper's claim, on two cores
+  ggpi run four-rooms-transfer --gamma .95 --seed 3     any field of its config may be changed
+  ggpi run four-rooms-transfer --help                   what these fields are
+  ggpi plot results/four-rooms-transfer-cpu-seed0       draw again without computing
+  ggpi pretrain ant                                     the ant's base policies, made again
+  ggpi fit --env Pendulum-v1 --policies a.zip b.zip     models of your own world and policies
+  ggpi fit ant                                          the ant's models, made again
+  ggpi diagnose MODELS --env ggpi/PointMass-v0          learned models against true futures
+  ggpi play MODELS --reward target:x=1,y=2,radius=.5    act for a reward that nobody trained on
+  ggpi eq 3.2                                           where Theorem 3.2 is in the code
+"""
+FIT_EXAMPLES = """\
+examples:
+  ggpi fit ant                            the paper's ant, on two cores
+  ggpi fit ant --preset tiny --seed 3     any field of its config may be changed; ggpi fit ant --help lists them
+  ggpi fit --env Pendulum-v1 --policies swing.zip hold.zip --gamma .95 --alpha .1 --out models
+  ggpi fit --env gymnasium_robotics:PointMaze_UMaze-v3 --keys observation --policies up.zip down.zip
+  ggpi fit --env Pendulum-v1 --policies swing.zip hold.zip --data recorded.hdf5
+
+Policies are zips of Stable-Baselines3 or directories of ggpi.save. A fit that was stopped goes on when the same
+command is given again. For your own world, the options are:
+"""
+PLAY_EXAMPLES = """\
+rewards:
+  target:x=1,y=2,radius=.5      1 for arriving within .5 of this place, in the named numbers of the state
+  features:vx=1,spin=-.1        a weighted sum of named numbers of the state, paid on arrival
+  saved:DIR                     a reward that ggpi.save wrote, such as one of ggpi.fit_reward
+  python:FILE.py:NAME           what FILE.py calls NAME: a reward, or a function of the state that is entered
+
+examples:
+  ggpi play models --reward target:x=1,y=2,radius=.5 --depth 2 --video out.mp4
+  ggpi play models --reward target:x=1,y=2,radius=.5 --depth 1      the same without looking ahead: GPI
+"""
+RAW = argparse.RawDescriptionHelpFormatter
+FIELDS = "Any field of the experiment's config is an option too, such as --seed 3 or --alpha 1/9."
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message}; see {self.prog} --help")
+
+
+def parser() -> argparse.ArgumentParser:
+    """What `ggpi` understands; `command` is the name of the command.
+
+    Beyond the paper: the command line
+    """
+    title = "Generalised policy improvement with geometric policy composition."
+    whole = _Parser(prog="ggpi", description=title, epilog=EXAMPLES, formatter_class=RAW, allow_abbrev=False)
+    metavar = "{list,run,plot,pretrain,fit,diagnose,play,eq}"
+    commands = whole.add_subparsers(title="commands", metavar=metavar, required=True)
+    commands.add_parser("list", help="name all experiments").set_defaults(command="list")
+    for add in (_add_run, _add_plot, _add_pretrain, _add_fit, _add_diagnose, _add_play, _add_eq):
+        add(commands)
+    return whole
+
+
+def _add_run(commands: Any) -> None:
+    command = commands.add_parser(
+        "run", help="run an experiment", add_help=False, allow_abbrev=False, epilog=FIELDS
+    )
+    command.add_argument("name", metavar="NAME", nargs="?", help="one of those in ggpi list")
+    command.add_argument(
+        "--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's full scale"
+    )
+    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/NAME-PRESET-seedN")
+    command.add_argument("--force", action="store_true", help="replace other results of ggpi in DIR")
+    command.add_argument("-h", "--help", action="store_true", help="with NAME: the fields of its config too")
+    command.set_defaults(command="run", usage=command.format_help)
+
+
+def _add_plot(commands: Any) -> None:
+    command = commands.add_parser("plot", help="redraw finished results")
+    command.add_argument("directory", metavar="DIR", type=Path, help="a directory written by ggpi run")
+    command.set_defaults(command="plot")
+
+
+def _add_pretrain(commands: Any) -> None:
+    command = commands.add_parser("pretrain", help="train base policies", allow_abbrev=False, epilog=FIELDS)
+    command.add_argument("world", metavar="WORLD", help="ant: the sparse-reward ant")
+    command.add_argument("--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's sizes")
+    command.add_argument("--algorithm", help="mpo or ppo; by default what is best for the preset")
+    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/pretrain-ant-…")
+    command.set_defaults(command="pretrain")
+
+
+def _add_diagnose(commands: Any) -> None:
+    command = commands.add_parser("diagnose", help="hold saved models against true futures")
+    command.add_argument(
+        "models", metavar="MODELS", type=Path, help="written by ggpi.save, or by ggpi.fit(out=…)"
+    )
+    command.add_argument("--env", metavar="ID", help="a Gymnasium environment, such as ggpi/PointMass-v0")
+    command.add_argument("--data", metavar="FILE", help="trajectories: an .npz of ours, or a Minari dataset")
+    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/diagnose-NAME")
+    command.add_argument("--seed", type=int, default=0)
+    command.set_defaults(command="diagnose")
+
+
+def _add_eq(commands: Any) -> None:
+    command = commands.add_parser("eq", help="find an item of the paper in the code")
+    command.add_argument("id", metavar="ID", nargs="+", help='such as 3.2, "Thm 3.2", eq6, "Fig 3", "Alg 1"')
+    command.set_defaults(command="eq")
+
+
+def _add_fit(commands: Any) -> None:
+    usage = (
+        "ggpi fit ant [--preset P] [--out DIR] …\n       ggpi fit --env ID --policies FILE … [--out DIR] …"
+    )
+    command = commands.add_parser(
+        "fit",
+        help="learn models of policies' futures",
+        usage=usage,
+        add_help=False,
+        allow_abbrev=False,
+        epilog=FIT_EXAMPLES,
+        formatter_class=RAW,
+    )
+    command.add_argument("--preset", help="of the ant: tiny, cpu (default) or paper")
+    command.add_argument("--out", type=Path, metavar="DIR", help="default: results/fit-WORLD-…")
+    command.add_argument("-h", "--help", action="store_true", help="this, and the other options")
+    command.set_defaults(command="fit", usage=command.format_help)
+
+
+def _add_play(commands: Any) -> None:
+    command = commands.add_parser(
+        "play",
+        help="act for a reward that nobody trained on",
+        allow_abbrev=False,
+        epilog=PLAY_EXAMPLES,
+        formatter_class=RAW,
+    )
+    command.add_argument("models", metavar="MODELS", type=Path, help="a directory that ggpi fit wrote")
+    command.add_argument("--reward", required=True, help="in words, see below")
+    command.add_argument("--depth", type=int, default=2, help="1 is GPI; each more looks one switch ahead")
+    command.add_argument("--samples", type=int, default=100, help="of each switching policy")
+    command.add_argument("--episodes", type=int, default=5)
+    command.add_argument("--max-steps", type=int, default=1000, help="of an episode that does not end before")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument(
+        "--terminal", metavar="FILE.py:NAME", help="a function: does the world end in this state?"
+    )
+    command.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
+    command.set_defaults(command="play")

@@ -1,0 +1,214 @@
+"""`ggpi fit --env ID --policies a.zip b.zip`: models of an environment and policies that someone else made.
+
+Everything that can be wrong is found before the first step: the environment, its spaces, the policies' files and
+whether they belong there, names, horizons, and the directory. Transitions are collected by the policies taking turns,
+or read. A fit that was stopped goes on when the same command is given again.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from rich.table import Table
+
+from ggpi import saving
+from ggpi.collection import collect
+from ggpi.data import Transitions, read_flat, read_minari, read_npy, read_npz, write_npz
+from ggpi.diagnosis.report import names as distinct
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.fit import fit
+from ggpi.ghm.recipe import PRESETS
+from ggpi.lab.world_file import World, claim, look
+from ggpi.mdp import beta_of, check_gamma
+from ggpi.policies.checks import check_policies, space_of
+from ggpi.policies.sb3 import load_sb3
+
+
+@dataclass(frozen=True)
+class WorldConfig:
+    """An environment, policies that act in it, and how models of their futures are learned."""
+
+    env: str = ""
+    """Gymnasium id, such as Pendulum-v1 or gymnasium_robotics:PointMaze_UMaze-v3."""
+    policies: tuple[str, ...] = ()
+    """Zips of Stable-Baselines3, or directories that ggpi.save wrote."""
+    gamma: float = 0.95
+    """Discount γ; models look 1/(1−γ) steps ahead on average."""
+    alpha: float = 0.1
+    """Probability of a switch per step, such as 1/9."""
+    data: str | None = None
+    """Transitions to learn from instead of collecting: .npz, .hdf5, a directory of .npy, or a Minari dataset."""
+    keys: tuple[str, ...] = ()
+    """Parts of dictionary observations that make the state; leave goals out."""
+    names: tuple[str, ...] = ()
+    """Names of the state's numbers, such as x,y,vx,vy; x0, x1, … for those without."""
+    relative: tuple[str, ...] = ()
+    """Names of positions in a world that is everywhere the same, such as x,y: models predict displacements."""
+    transitions: int = 100_000
+    """Transitions to collect."""
+    switch_every: int = 40
+    """While collecting, policies take turns of at most this many steps."""
+    steps: int = 10_000
+    """Training steps."""
+    vecnormalize: tuple[str, ...] = ()
+    """Files of VecNormalize.save: one for all zips, or one for each."""
+    seed: int = 0
+    """Seed of data and training."""
+
+
+def fit_world(config: WorldConfig, out: Path) -> tuple[Table, str]:
+    """Learns models and keeps them in `out`; a table of held-out scores, and what to do next."""
+    world, policies = prepare(config)
+    claim(out, world, asdict(config))
+    data = transitions(config, world, policies, out)
+    ghms = fit(
+        policies,
+        data,
+        config.gamma,
+        config.alpha,
+        key=jax.random.key(config.seed),
+        steps=config.steps,
+        spec=world.spec,
+        out=out,
+    )
+    return score_table(ghms, world, out), next_words(world, data, out)
+
+
+def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
+    """The world and its policies, after everything that can be checked before the first step."""
+    if not config.env:
+        raise ValueError("no environment given; see ggpi fit --help, or ggpi fit ant for the paper's")
+    if not config.policies:
+        raise ValueError(
+            "no policies given: --policies takes zips of Stable-Baselines3 or directories of ggpi.save"
+        )
+    check_gamma(config.gamma)
+    beta_of(config.gamma, config.alpha)
+    batch = PRESETS["cpu"].batch_size
+    for name, least in (("transitions", batch), ("steps", 1), ("switch_every", 1)):
+        if getattr(config, name) < least:
+            raise ValueError(f"{name} is at least {least}, got {getattr(config, name)}")
+    parts = [_split(part) for part in (config.keys, config.names, config.relative)]
+    world, actions = look(config.env, *parts)
+    policies = read_policies(config.policies, config.vecnormalize)
+    check_policies(policies, np.zeros((1, len(world.names)), np.float32), actions, config.env)
+    return world, policies
+
+
+def _split(words: Sequence[str]) -> tuple[str, ...]:
+    """Words that were given one by one, or joined by commas."""
+    return tuple(part.strip() for word in words for part in word.split(",") if part.strip())
+
+
+def read_policies(paths: Sequence[str], vecnormalize: Sequence[str] = ()) -> list[Any]:
+    """The policies of files and directories, in their order; called as the files are."""
+    zips = [path for path in paths if not Path(path).is_dir()]
+    if len(vecnormalize) not in (0, 1, len(zips)):
+        raise ValueError(
+            f"--vecnormalize takes one file for all policies or one for each of {len(zips)} zips, "
+            f"got {len(vecnormalize)}"
+        )
+    each = list(vecnormalize) * (len(zips) if len(vecnormalize) == 1 else 1) or [None] * len(zips)
+    scales = dict(zip(zips, each, strict=True))
+    stems = [Path(path).stem for path in paths]
+    policies: list[Any] = []
+    for path in paths:
+        if Path(path).is_dir():
+            policies.extend(_saved(path))
+            continue
+        name = Path(path).stem if stems.count(Path(path).stem) == 1 else path.removesuffix(".zip")
+        policies.append(load_sb3(path, vecnormalize=scales[path], name=name))
+    return policies
+
+
+def _saved(path: str) -> list[Any]:
+    """The policy or policies that `ggpi.save` wrote to a directory."""
+    found = saving.load(path)
+    policies = list(found) if isinstance(found, tuple | list) else [found]
+    for policy in policies:
+        if not hasattr(policy, "sample") or isinstance(policy, saving.Foreign):
+            raise ValueError(
+                f"{path} holds a {type(policy).__name__}, expected policies that ggpi.save wrote"
+            )
+    return policies
+
+
+def transitions(config: WorldConfig, world: World, policies: Sequence[Any], out: Path) -> Transitions:
+    """Transitions that were given, kept from before, or are collected now."""
+    if config.data is not None:
+        data = read_data(config.data, world.keys)
+        if np.shape(data.state)[1:] != (len(world.names),):
+            found = np.shape(data.state)[1:]
+            raise ValueError(
+                f"{config.data}: state has shape {found}, a state of {world.env} has {len(world.names)} numbers"
+            )
+        check_policies(policies, np.asarray(data.state[:1]), space_of(data.action), config.data)
+        return data
+    kept = out / "data.npz"
+    if not kept.exists():
+        keys = world.keys or None
+        data = collect(
+            world.env,
+            policies,
+            config.transitions,
+            switch_every=config.switch_every,
+            keys=keys,
+            seed=config.seed,
+        )
+        write_npz(kept, data)
+    return read_npz(kept)
+
+
+def read_data(name: str, keys: Sequence[str] = ()) -> Transitions:
+    """Transitions by name: files of ours, flat files of others, or a Minari dataset on this disk."""
+    path = Path(name)
+    if path.is_dir():
+        return read_npy(path) if (path / "about.json").exists() else read_flat(path)
+    if path.suffix == ".npz" and path.exists():
+        with np.load(path, allow_pickle=False) as file:
+            ours = "format" in file.files
+        return read_npz(path) if ours else read_flat(path)
+    if path.suffix in (".npz", ".hdf5", ".h5"):
+        return read_flat(path)
+    return read_minari(name, keys=keys or None)
+
+
+def score_table(ghms: GHMs, world: World, out: Path) -> Table:
+    """The held-out loss of each model after training, per number of the state."""
+    lines = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    last = json.loads(lines[-1])
+    scores = np.array(last["held_out"]).reshape(len(ghms.models), len(ghms.policies)) / len(world.names)
+    shown = Table(
+        title=f"Held-out loss after {last['step']} steps",
+        caption="nats per number of the state; 1.42 is what knowing nothing but mean and spread scores",
+        title_justify="left",
+    )
+    shown.add_column("policy")
+    for horizon in ghms.models:
+        shown.add_column(f"horizon {horizon:g}", justify="right")
+    for k, name in enumerate(distinct(ghms.policies)):
+        shown.add_row(name, *(f"{score:.2f}" for score in scores[:, k]))
+    return shown
+
+
+def next_words(world: World, data: Transitions, out: Path) -> str:
+    """Where the models are, and the commands that use them."""
+    truth = f"--data {out / 'data.npz'}" if (out / "data.npz").exists() else f"--env {world.env}"
+    state = data.state[len(data) // 2]
+    place = ",".join(f"{name}={number:.2g}" for name, number in zip(world.names[:2], state[:2], strict=False))
+    radius = float(np.linalg.norm(np.std(data.state[:10_000, :2], axis=0))) / 2 or 1.0
+    lines = [
+        f"models: {out / 'models'}",
+        f"state:  {', '.join(world.names)}",
+        f"next:   ggpi diagnose {out} {truth}",
+        f"        ggpi play {out} --reward target:{place},radius={radius:.2g} --depth 2",
+    ]
+    if np.any(data.terminated):
+        lines.append(
+            "note:   this world ends in some states; tell play in which with --terminal FILE.py:FUNCTION"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,183 @@
+"""`ggpi play MODELS --reward …`: an agent in the environment of its models, for a reward that nobody trained on."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from rich.table import Table
+
+from ggpi.agents import GGPIAgent
+from ggpi.diagnosis.report import names as distinct
+from ggpi.lab.film import film
+from ggpi.lab.model_report import read_models
+from ggpi.lab.reward_words import read_python, read_reward
+from ggpi.lab.world_file import World, read_world
+from ggpi.progress import progress
+from ggpi.rewards import Reward, Target
+
+Add = Callable[[gymnasium.Env], None]
+
+
+@dataclass(frozen=True)
+class PlayConfig:
+    """How an agent plays."""
+
+    reward: str
+    """In words, see `ggpi.lab.reward_words`."""
+    depth: int = 2
+    samples: int = 100
+    episodes: int = 5
+    max_steps: int = 1000
+    seed: int = 0
+    terminal: str | None = None
+    """FILE.py:FUNCTION that tells of a state whether the world ends there."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What happened in one episode."""
+
+    rewards: np.ndarray
+    """The reward of each step."""
+    policies: np.ndarray
+    """The policy that was followed in each step: the head of the best switching policy."""
+    end: str
+
+
+def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
+    """Episodes of an agent, as a table; filmed if asked."""
+    for name in ("episodes", "max_steps"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} is at least 1, got {getattr(config, name)}")
+    world, ghms = read_world(models), read_models(models)
+    reward = read_reward(config.reward, world.spec)
+    terminal = read_python(config.terminal) if config.terminal else None
+    if terminal is not None and not callable(terminal):
+        raise ValueError(f"--terminal names a function of the state, {config.terminal} is {terminal!r}")
+    agent = GGPIAgent(ghms, reward, depth=config.depth, num_samples=config.samples, terminal=terminal)
+    with _filming(world, video) as (env, add), progress(config.episodes, "playing") as advance:
+        episodes = []
+        for i in range(config.episodes):
+            episodes.append(run_episode(agent, reward, env, world, config, i, add))
+            advance(i + 1, "")
+    return table(episodes, config, reward, ghms.gamma, distinct(ghms.policies))
+
+
+def run_episode(
+    agent: GGPIAgent, reward: Reward, env: gymnasium.Env, world: World, config: PlayConfig, i: int, add: Add
+) -> Episode:
+    """One episode until the environment ends it; the same seed, the same episode."""
+    read, key = world.reader(env), jax.random.fold_in(jax.random.key(config.seed), i)
+    heads = np.array([gsp.head for gsp in agent.gsps])
+    state, paid, policies, end = read(env.reset(seed=config.seed + i)[0]), [], [], "max-steps"
+    add(env)
+    for t in range(config.max_steps):
+        plan = agent.plan(state, key=jax.random.fold_in(key, t))
+        seen, _, terminated, truncated, _ = env.step(_executed(plan.action, env.action_space))
+        following = read(seen)
+        paid.append(_pay(reward, state, plan.action, following))
+        policies.append(heads[int(plan.best)])
+        state = following
+        add(env)
+        if terminated or truncated:
+            end = "terminated" if terminated else "time"
+            break
+    return Episode(np.array(paid), np.array(policies), end)
+
+
+def _executed(action: np.ndarray, space: Any) -> Any:
+    if isinstance(space, gymnasium.spaces.Discrete):
+        return int(action)
+    return np.clip(action, space.low, space.high).astype(space.dtype)
+
+
+def _pay(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
+    given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
+    return float(reward.values(*given))
+
+
+@contextlib.contextmanager
+def _filming(world: World, video: Path | None) -> Iterator[tuple[gymnasium.Env, Add]]:
+    """The environment, and what adds its picture to the film."""
+    if video is None:
+        env = world.make()
+        try:
+            yield env, lambda env: None
+        finally:
+            env.close()
+        return
+    _check_video(world, video)
+    env = world.make(render_mode="rgb_array")
+    try:
+        with film(video, env.metadata.get("render_fps") or 16) as add:
+            yield env, lambda env: add(_picture(env))
+    finally:
+        env.close()
+
+
+def _check_video(world: World, video: Path) -> None:
+    """Before the first step: can this world be filmed?"""
+    if video.suffix != ".mp4":
+        raise ValueError(f"--video writes .mp4 files, got {video}")
+    try:
+        import imageio_ffmpeg  # noqa: F401
+    except ImportError as error:
+        raise ModuleNotFoundError("--video needs an extra: pip install 'ggpi[video]'") from error
+    env = world.make()
+    modes = env.metadata.get("render_modes") or []
+    env.close()
+    if "rgb_array" not in modes:
+        raise ValueError(f"{world.env} cannot be filmed: it has no rgb_array among its render modes {modes}")
+    video.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _picture(env: gymnasium.Env) -> np.ndarray:
+    try:
+        return np.asarray(env.render())
+    except gymnasium.error.Error as error:
+        raise ValueError(f"no picture of {env.spec.id if env.spec else env}: {error}") from error
+
+
+def table(
+    episodes: list[Episode], config: PlayConfig, reward: Reward, gamma: float, names: list[str]
+) -> Table:
+    """One row per episode, and their mean."""
+    is_target = isinstance(reward.values, Target)
+    shown = Table(title=f"{config.reward}, depth {config.depth}", title_justify="left")
+    columns = ["episode", "steps", "end", "sum of rewards", f"return, γ = {gamma:g}"]
+    for column in [*columns, *["reached in step"] * is_target]:
+        shown.add_column(column, justify="right")
+    shown.add_column("policies")
+    for i, episode in enumerate(episodes):
+        reached = np.flatnonzero(episode.rewards > 0)
+        cells = [str(i), str(len(episode.rewards)), episode.end, *_sums([episode], gamma)]
+        cells += [str(reached[0] + 1) if len(reached) else "never"] * is_target
+        shown.add_row(*cells, _shares(episode, names))
+    if len(episodes) > 1:
+        share = np.mean([bool((episode.rewards > 0).any()) for episode in episodes])
+        steps = np.mean([len(episode.rewards) for episode in episodes])
+        cells = ["mean", f"{steps:.1f}", "", *_sums(episodes, gamma), *[f"{share:.0%} reached"] * is_target]
+        shown.add_section()
+        shown.add_row(*cells, "")
+    return shown
+
+
+def _sums(episodes: list[Episode], gamma: float) -> list[str]:
+    """Means of Σ R and of Σ γᵗ R over episodes."""
+    plain = np.mean([episode.rewards.sum() for episode in episodes])
+    discounted = np.mean([episode.rewards @ gamma ** np.arange(len(episode.rewards)) for episode in episodes])
+    return [f"{plain:.4g}", f"{discounted:.4g}"]
+
+
+def _shares(episode: Episode, names: list[str]) -> str:
+    """Which policies were followed how often, and how often the agent changed its mind."""
+    counts = Counter(episode.policies.tolist()).most_common()
+    shares = ", ".join(f"{names[k]} {count / len(episode.policies):.0%}" for k, count in counts)
+    changes = int((np.diff(episode.policies) != 0).sum())
+    return f"{shares}; {changes} changes"

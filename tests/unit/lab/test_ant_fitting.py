@@ -1,0 +1,52 @@
+"""`ggpi fit ant`: the config's fields are options, the result is calibrated and can be played."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ggpi.cli import main
+
+pytest.importorskip("mujoco")
+
+
+@pytest.mark.timeout(240)
+def test_tiny_models_are_calibrated_and_played(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    from ggpi.lab import ant_fitting
+
+    calibrate = ant_fitting.ant.calibration
+    monkeypatch.setattr(ant_fitting.ant, "calibration", lambda ghms: calibrate(ghms, 2, 2))
+    given = ["fit", "ant", "--preset", "tiny", "--steps", "2", "--num-transitions", "640", "--seed", "3"]
+    assert main(given) == 0
+    shown = capsys.readouterr().out
+    assert "Models against simulation" in shown and "ggpi play results/fit-ant-tiny-seed3" in shown
+    world = json.loads(Path("results/fit-ant-tiny-seed3/world.json").read_text())
+    assert world["settings"]["steps"] == 2 and world["relative"] == ["x", "y"]
+    play = ["play", "results/fit-ant-tiny-seed3", "--reward", "target:x=2,y=2,radius=.3", "--samples", "2"]
+    assert main([*play, "--episodes", "1", "--max-steps", "3"]) == 0
+    assert "never" in capsys.readouterr().out
+    assert main([*given[:5], "3", *given[6:]]) == 2
+    assert "steps = 2, now it is 3; choose another --out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--preset", "huge"], "no preset is called 'huge'"),
+        (["--stepps", "3"], "--stepps"),
+        (["--env", "X"], "--env"),
+    ],
+)
+def test_complaints(tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "ant", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_shows_the_fields(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "ant", "--help"])
+    assert "--num-transitions" in capsys.readouterr().out

@@ -1,0 +1,233 @@
+"""`ggpi fit` on an environment and policies of someone else: from files to models, and every complaint is one line."""
+
+import json
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import ggpi
+from ggpi.cli import main
+from ggpi.data import write_npy, write_npz
+from ggpi.lab import own_world, world_file
+from ggpi.policies import direction_policies, pendulum_policies
+
+SB3 = Path(__file__).parents[2] / "data" / "sb3"
+SMALL = ["--transitions", "600", "--steps", "5"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A directory with policies of both kinds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    shutil.copy(SB3 / "sac-pendulum.zip", "swing.zip")
+    ggpi.save("brake", pendulum_policies()[1])
+    ggpi.save("boxed", direction_policies()[:2])
+    return tmp_path
+
+
+def fit(*arguments):
+    return main(["fit", *arguments])
+
+
+def complaint(capsys, *arguments):
+    assert fit(*arguments) == 2
+    captured = capsys.readouterr()
+    *_, line = captured.err.splitlines()  # before it, an environment may have warned
+    assert captured.out == "" and line.startswith("ggpi: ")
+    return line
+
+
+def test_from_files_to_models(folder, capsys):
+    given = ["--env", "Pendulum-v1", "--policies", "swing.zip", "brake", *SMALL, "--out", "models"]
+    assert fit(*given, "--gamma", ".9", "--alpha", "1/9") == 0
+    printed = capsys.readouterr().out
+    assert all(
+        word in printed for word in ("swing", "brake", "horizon 0.9", "horizon 0.8", "Held-out loss after 5")
+    )
+    assert "ggpi diagnose models --data models/data.npz" in printed
+    assert "ggpi play models --reward target:cos=" in printed
+    ghms = ggpi.load("models/models")
+    assert ghms.names == ["swing", "brake"] and ghms.alphas == (1 / 9,)
+    world = json.loads(Path("models/world.json").read_text())
+    assert world["env"] == "Pendulum-v1" and world["names"] == ["cos", "sin", "speed"]
+    assert world["actions"] == "1 numbers" and world["settings"]["steps"] == 5
+    assert len(ggpi.data.read_npz("models/data.npz")) == 600
+
+    assert main(["diagnose", "models", "--data", "models/data.npz"]) == 0, "the printed command works"
+
+
+def test_the_same_command_goes_on(folder, capsys, monkeypatch):
+    given = ["--env", "Pendulum-v1", "--policies", "brake", *SMALL, "--out", "models"]
+
+    def stopped(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(own_world, "fit", stopped)
+        assert fit(*given) == 130
+        assert "the same command goes on" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(own_world, "collect", lambda *args, **kwargs: pytest.fail("collected again"))
+        assert fit(*given) == 0
+        first = capsys.readouterr().out
+        assert fit(*given) == 0
+        assert capsys.readouterr().out == first, "nothing is left to do"
+    assert "steps = 5, now it is 6" in complaint(capsys, *given[:-3], "6", "--out", "models")
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy", "flat"])
+def test_data_that_one_has(folder, capsys, kind):
+    data = ggpi.collect("ggpi/PointMass-v0", direction_policies()[:2], 600, seed=1)
+    if kind == "npz":
+        write_npz("data.npz", data)
+    elif kind == "npy":
+        write_npy("data", data)
+    else:
+        np.savez("flat.npz", observations=data.state, actions=data.action, next_observations=data.next_state)
+    name = {"npz": "data.npz", "npy": "data", "flat": "flat.npz"}[kind]
+    given = ["--env", "ggpi/PointMass-v0", "--policies", "boxed", "--data", name, "--steps", "2"]
+    with pytest.warns(UserWarning) if kind == "flat" else nullcontext():
+        assert fit(*given, "--relative", "x,y") == 0
+    printed = capsys.readouterr().out
+    out = "results/fit-ggpi-PointMass-v0-seed0"
+    assert f"ggpi diagnose {out} --env ggpi/PointMass-v0" in printed and "state:  x, y, vx, vy" in printed
+    assert ggpi.load(f"{out}/models").models[0.95].frame.kept == (2, 3)
+
+
+def test_dictionary_observations_by_keys(folder, capsys):
+    pytest.importorskip("gymnasium_robotics")
+    name = "gymnasium_robotics:PointMaze_UMaze-v3"
+    world, _ = world_file.look(name, ("observation",))
+    assert world.names == ("x", "y", "vx", "vy") and world.keys == ("observation",)
+    line = complaint(capsys, "--env", name, "--policies", "boxed")
+    assert "without a goal" in line and "keys=" in line
+    assert "no key 'obs'" in complaint(capsys, "--env", name, "--policies", "boxed", "--keys", "obs")
+    ggpi.save("maze", ggpi.policies.maze_policies()[:2])
+    assert fit("--env", name, "--policies", "maze", "--keys", "observation", *SMALL, "--out", "models") == 0
+
+
+def test_discrete_actions_and_ends_of_the_world(folder, capsys):
+    given = [
+        "--env",
+        "CartPole-v1",
+        "--policies",
+        str(SB3 / "dqn-cartpole.zip"),
+        str(SB3 / "a2c-cartpole.zip"),
+    ]
+    assert fit(*given, *SMALL, "--out", "models") == 0
+    assert "--terminal FILE.py:FUNCTION" in capsys.readouterr().out
+    assert json.loads(Path("models/world.json").read_text())["actions"] == "one of 2"
+
+
+def test_files_of_one_name_are_told_apart(folder):
+    for name in ("one", "two"):
+        Path(name).mkdir()
+        shutil.copy("swing.zip", f"{name}/best_model.zip")
+    found = own_world.read_policies(["one/best_model.zip", "two/best_model.zip", "swing.zip"])
+    assert [policy.name for policy in found] == ["one/best_model", "two/best_model", "swing"]
+
+
+def test_statistics_for_all_or_for_each(folder):
+    zips = [str(SB3 / f"{name}-arm.zip") for name in ("ppo", "td3")]
+    files = [name.replace(".zip", "-vecnormalize.pkl") for name in zips]
+    with np.load(zips[0].replace(".zip", ".npz")) as recorded:
+        state = recorded["states"][0]
+    plain, one, each = (own_world.read_policies(zips, some) for some in ([], files[:1], files))
+    np.testing.assert_array_equal(one[0].mode(state), each[0].mode(state))
+    assert not np.array_equal(plain[1].mode(state), each[1].mode(state))
+    with pytest.raises(ValueError, match="one for each of 2 zips, got 3"):
+        own_world.read_policies(zips, [*files, files[0]])
+
+
+PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no environment given"),
+        (["--env", "Pendulum-v1"], "no policies given"),
+        (
+            ["--env", "Nope-v0", "--policies", "brake"],
+            "environment 'Nope-v0': Environment `Nope` doesn't exist",
+        ),
+        (["--env", "no_such_module:X-v0", "--policies", "brake"], "no_such_module"),
+        (["--env", "FrozenLake-v1", "--policies", "brake"], "models are learned over vectors"),
+        (["--env", "Blackjack-v1", "--policies", "brake"], "observations are Box vectors"),
+        (["--env", "Pendulum-v1", "--policies", "nothing.zip"], "nothing.zip"),
+        (["--env", "Pendulum-v1", "--policies", "empty"], "empty"),
+        (["--env", "Pendulum-v1", "--policies", "swing.zip", "boxed"], "policy 1 (right)"),
+        (["--env", "CartPole-v1", "--policies", "swing.zip"], "policy 0 (swing)"),
+        (["--env", "MountainCarContinuous-v0", "--policies", "swing.zip"], "swing"),
+        ([*PENDULUM, "--keys", "observation"], "leave keys out"),
+        ([*PENDULUM, "--gamma", "1"], "γ lies in [0, 1)"),
+        ([*PENDULUM, "--alpha", "0"], "α, the probability"),
+        ([*PENDULUM, "--gama", ".9"], "--gama"),
+        ([*PENDULUM, "--transitions", "10"], "transitions is at least 256, got 10"),
+        ([*PENDULUM, "--steps", "0"], "steps is at least 1, got 0"),
+        ([*PENDULUM, "--relative", "x"], "no part of the state is called 'x'; there are cos, sin, speed"),
+        ([*PENDULUM, "--names", "a,b,c,d"], "--names are different names of the state's 3 numbers"),
+        ([*PENDULUM, "--names", "a,a"], "--names are different names"),
+        ([*PENDULUM, "--data", "missing.npz"], "missing.npz"),
+        ([*PENDULUM, "--data", "other.npz"], "other.npz: state has shape (4,), a state of Pendulum-v1 has 3"),
+        ([*PENDULUM, "--vecnormalize", "missing.pkl", "--policies", "swing.zip"], "missing.pkl"),
+        ([*PENDULUM, "--preset", "tiny"], "--preset is the ant's"),
+        ([*PENDULUM, "--out", "full"], "full holds files that are not of ggpi fit, such as mine.txt"),
+        (["spider"], "no world is called 'spider'; the worlds are: ant"),
+    ],
+)
+def test_complaints_come_before_the_first_step(folder, capsys, monkeypatch, arguments, words):
+    monkeypatch.setattr(own_world, "collect", lambda *args, **kwargs: pytest.fail("collected"))
+    monkeypatch.setattr(own_world, "fit", lambda *args, **kwargs: pytest.fail("fitted"))
+    Path("empty").mkdir()
+    Path("full").mkdir()
+    Path("full/mine.txt").write_text("mine")
+    if "other.npz" in arguments:
+        write_npz("other.npz", ggpi.collect("ggpi/PointMass-v0", direction_policies(), 300))
+    assert words in complaint(capsys, *arguments)
+
+
+def test_a_saved_thing_that_is_no_policy(folder):
+    ggpi.save("spec", ggpi.StateSpec(("x",)))
+    with pytest.raises(ValueError, match="spec holds a StateSpec"):
+        own_world.read_policies(["spec"])
+
+
+def test_help_shows_both_forms_and_all_options(capsys):
+    for arguments in (["--help"], ["-h"]):
+        with pytest.raises(SystemExit) as end:
+            fit(*arguments)
+        shown = capsys.readouterr().out
+        assert end.value.code == 0
+        assert all(
+            word in shown for word in ("ggpi fit ant", "--env ID --policies", "--vecnormalize", "examples")
+        )
+
+
+def test_a_world_that_says_its_names():
+    env = gymnasium.make("ggpi/PointMass-v0")
+    assert world_file._names(env, 4, ()) == ("x", "y", "vx", "vy")
+    assert world_file._names(env, 4, ("east", "north")) == ("east", "north", "x2", "x3")
+    assert world_file._names(env, 5, ()) == ("x0", "x1", "x2", "x3", "x4")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "has no world.json"),
+        ("{", "damaged or not JSON"),
+        ("[]", "not of format"),
+        ('{"format": "ggpi world 1"}', "names is a list of names, got None"),
+        ('{"format": "ggpi world 1", "names": [], "keys": [], "relative": []}', "env is a name"),
+    ],
+)
+def test_a_damaged_world_file(tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "world.json").write_text(content)
+    with pytest.raises(ValueError, match=words):
+        world_file.read_world(tmp_path)
