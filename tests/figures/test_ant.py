@@ -14,6 +14,8 @@ def own_cache(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_transfer_compares_agents_on_the_same_starts():
     metrics = ant_transfer.run(ant_transfer.Config.tiny())
     assert sum(case["mean"] for case in metrics["table"]) == pytest.approx(100)
@@ -24,6 +26,8 @@ def test_transfer_compares_agents_on_the_same_starts():
     assert len(ant_transfer.plot(metrics).axes) == 3
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_budget_and_radius_have_a_row_for_each_setting():
     budget = ant_training_budget.run(ant_training_budget.Config.tiny())
     assert budget["steps"] == [10, 60]
@@ -57,6 +61,8 @@ def test_depth_two_reaches_targets_with_the_shipped_models():
     assert ant.episodes(decide, 8, ant.CHOOSING + 77).reached.mean() >= 0.75
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_oracle_is_the_same_planner_on_the_simulator():
     outcome = ant.episodes(ant.oracle(1, 1, radius=2.5), 2, ant.CHOOSING + 5, radius=2.5)
     assert outcome.reached.any()

@@ -40,7 +40,7 @@ def values_of(form, rng, mdp):
 def test_values_are_those_of_the_exact_evaluation(form, first_actions, terminal):
     mdp, ghms, rng = random_world(terminal=terminal)
     reward = values_of(form, rng, mdp)
-    agent = ggpi.GGPIAgent(ghms, reward, depth=3, num_samples=2000, first_actions=first_actions)
+    agent = ggpi.GGPIAgent(ghms, reward, depth=2, num_samples=2000, first_actions=first_actions)
     states = np.arange(mdp.num_states)
     plan = agent.plan(states, key=jax.random.key(3))
     q = ggpi.evaluate(agent.gsps, ghms, reward)

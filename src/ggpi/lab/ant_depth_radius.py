@@ -115,7 +115,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw(ax: Axes, metrics: dict[str, Any], name: str, values: list[float], words: str) -> None:
+def _draw(ax: Axes, metrics: dict[str, Any], name: str, values: Any, words: str) -> None:
     for depth in metrics["depths"]:
         points = [metrics["success"][f"{name}-{value:g}"][str(depth)] for value in values]
         mean, low, high = (
