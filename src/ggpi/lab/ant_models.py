@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,15 +71,20 @@ class FitConfig:
         return cls()
 
 
-def fit_models(config: FitConfig, out: Path | None = None, watch: Any = None) -> GHMs:
+def fit_models(config: FitConfig, out: Path | None = None) -> GHMs:
     """The models of the four policies at both horizons; kept in `out`, and taken up from there."""
+    return learn(config, pretrained("ant-policies"), ant.GAMMA, ant.ALPHA, out)
+
+
+def learn(config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None) -> GHMs:
+    """Models of any of the policies and horizons, trained as the config says."""
     if out is not None and (out / "models").exists():
         return saving.load(out / "models")
     return fit(
-        pretrained("ant-policies"),
+        policies,
         transitions(config.num_transitions, config.seed),
-        ant.GAMMA,
-        ant.ALPHA,
+        gamma,
+        alpha,
         key=jax.random.key(config.seed),
         model=VAEConfig(kl_weight=config.kl_weight, latent=config.latent),
         loss=CETD(n_step=config.n_step),
@@ -88,7 +94,6 @@ def fit_models(config: FitConfig, out: Path | None = None, watch: Any = None) ->
         decay="linear" if config.decay == "linear" else "constant",
         spec=SPEC,
         out=out,
-        watch=watch,
     )
 
 

@@ -6,6 +6,7 @@ its first action. The number of walks is chosen so that a decision takes as long
 """
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -13,13 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi import saving
-from ggpi.envs.ant import SPEC
-from ggpi.ghm.fit import fit
-from ggpi.ghm.losses import CETD
-from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import ant
-from ggpi.lab.ant_models import FitConfig, kept, transitions
+from ggpi.lab.ant_models import FitConfig, kept, learn
 from ggpi.policies.bank import PolicyBank
 from ggpi.shipped import pretrained
 
@@ -32,25 +28,8 @@ WALKS = 24
 @functools.cache
 def one_step_model(config: FitConfig) -> Any:
     """The model of x′ given (x, a), trained as long as the GHMs are."""
-    folder = kept(config) / "one-step"
-    if (folder / "models").exists():
-        ghms = saving.load(folder / "models")
-    else:
-        ghms = fit(
-            pretrained("ant-policies")[:1],
-            transitions(config.num_transitions, config.seed),
-            0.0,
-            (),
-            key=jax.random.key(config.seed),
-            model=VAEConfig(kl_weight=config.kl_weight),
-            loss=CETD(n_step=1),
-            steps=config.steps,
-            batch_size=config.batch_size,
-            learning_rate=config.learning_rate,
-            decay="linear" if config.decay == "linear" else "constant",
-            spec=SPEC,
-            out=folder,
-        )
+    one_step, policy = replace(config, n_step=1), pretrained("ant-policies")[:1]
+    ghms = learn(one_step, policy, 0.0, (), kept(config) / "one-step")
     return jax.tree.map(lambda leaf: leaf[0], ghms.models[0.0])
 
 

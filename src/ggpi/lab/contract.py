@@ -30,7 +30,6 @@ import platform
 import re
 import shutil
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +37,7 @@ from typing import Any
 
 from ggpi import io
 from ggpi.lab import EXPERIMENTS
+from ggpi.lab.film import film
 
 PRESETS = ("tiny", "cpu", "paper")
 OURS = {"config.json", "metrics.json", "figure.png", "film.mp4", "cells"}
@@ -210,24 +210,15 @@ def write_figure(directory: Path, figure: Any) -> Path:
     return path
 
 
-def write_film(directory: Path, make: Callable[[], Iterable[Any]], rate: int = 16) -> str:
+def write_film(directory: Path, make: Callable[[], Iterable[Any]]) -> str:
     """Writes `film.mp4` from pictures [height, width, 3]; says where, or why there is none."""
     path = directory / "film.mp4"
     try:
-        import imageio_ffmpeg
-
-        pictures = list(make())
+        with film(path) as add:
+            for picture in make():
+                add(picture)
     except (ImportError, RuntimeError) as error:
         return f"film:    none, {error}"
-    height, width, _ = pictures[0].shape
-    options: dict[str, Any] = {"fps": rate, "macro_block_size": 8, "output_params": ["-f", "mp4"]}
-    with io.replacing(path) as aside, warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # JAX warns of forks, but ffmpeg is started at once
-        writer = imageio_ffmpeg.write_frames(aside, (width, height), **options)
-        writer.send(None)
-        for picture in pictures:
-            writer.send(picture.tobytes())
-        writer.close()
     return f"film:    {path}"
 
 

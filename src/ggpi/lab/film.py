@@ -27,9 +27,8 @@ def film(path: Path, rate: float = 16) -> Iterator[Callable[[Any], None]]:
                 options: dict[str, Any] = {"fps": rate, "macro_block_size": 8, "output_params": ["-f", "mp4"]}
                 writer = imageio_ffmpeg.write_frames(aside, (width, height), **options)
                 with warnings.catch_warnings():
-                    warnings.simplefilter(
-                        "ignore", RuntimeWarning
-                    )  # JAX warns of forks; ffmpeg starts at once
+                    # JAX warns of forks, but ffmpeg is started at once
+                    warnings.simplefilter("ignore", RuntimeWarning)
                     writer.send(None)
             writer.send(picture.tobytes())
 
