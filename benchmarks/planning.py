@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import ggpi
-from ggpi import agents
 from ggpi.envs.ant import CONTROL_STEP, AntDynamics, SparseAntVector
+from ggpi.evaluation.planning import values_of
 from ggpi.evaluation.segments import segments, segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.futures import simulate_futures
@@ -77,7 +77,7 @@ def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
     for _ in range(3):
         for name, tree in trees.items():
             given = tree, models, reward.values, jnp.asarray(states), None
-            work = eqx.Partial(agents._values, given, SAMPLES, "arrival", ghms.gamma, jax.random.key(0))
+            work = eqx.Partial(values_of, given, SAMPLES, "arrival", ghms.gamma, jax.random.key(0))
             best[name] = min(best[name], seconds(lambda: jax.block_until_ready(work()), 2))  # noqa: B023
     return {name: value / best["shared"] for name, value in best.items() if name != "shared"}
 

@@ -19,17 +19,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi.compiling import fast_jit
-from ggpi.evaluation.payment import OnHost, Table, checked_payment, first_bad_sample, over, payment
+from ggpi.evaluation.payment import OnHost, checked_payment
+from ggpi.evaluation.planning import (
+    Models,
+    candidates,
+    choose,
+    drawn_states,
+    pooled,
+    refuse,
+    stacked_models,
+    values_of,
+    values_on_host,
+)
 from ggpi.evaluation.segments import segments_of
-from ggpi.evaluation.tree import Block, build_tree, draw, worth
+from ggpi.evaluation.tree import Block, build_tree
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.frame import stack_modules
-from ggpi.ghm.losses import each
 from ggpi.ghm.model import AbstractModel
-from ggpi.noise import quick
-from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
 from ggpi.typing import Key
@@ -64,37 +69,6 @@ class Plan:
         return [level[b][place] for level, (b, place) in zip(self.levels, self.paths[gsp], strict=False)]
 
 
-class Models(eqx.Module):
-    """The models of all horizons and the policies of each block, as the tree of segments asks for them.
-
-    Paper: Alg 2
-    """
-
-    models: dict[float, Any]
-    bank: PolicyBank
-    terminal: Callable[[Any], Any] | None
-
-    def act(self, block: Block, x: Any, *, key: Key) -> Any:
-        """Actions of the block's policies for x [rows, n, …]."""
-        return self.bank.among(block.policies).sample_each(x, key=key)
-
-    def move(self, block: Block, x: Any, action: Any, *, key: Key) -> Any:
-        """The ends of segments that start in x with these actions; a terminal state is never left."""
-        models, rows = self.models[block.horizon], np.array(block.policies)
-        if len(rows) < len(self.bank):
-            models = jax.tree.map(lambda leaf: leaf[rows], models)
-        if isinstance(models, AbstractModel):
-            noise = jax.random.normal(quick(key), (*x.shape[:2], models.noise_size))
-            end = each(lambda model, *one: model.push(*one), models, x, action, noise)
-        else:
-            keys = jax.random.split(key, len(rows))
-            end = jax.vmap(lambda model, x, a, key: model.sample(x, a, key=key))(models, x, action, keys)
-        if self.terminal is None:
-            return end
-        stays = jax.vmap(jax.vmap(self.terminal))(x)
-        return jnp.where(stays.reshape(*stays.shape, *[1] * (x.ndim - 2)), x, end)
-
-
 class GGPIAgent:
     """Acts greedily over a suffix-closed set of switching policies, for any reward.
 
@@ -120,7 +94,7 @@ class GGPIAgent:
         if num_samples < 1:
             raise ValueError(f"num_samples is at least 1, got {num_samples}")
         self.ghms, self.num_samples, self.gsps = ghms, num_samples, _checked_set(ghms, depth, gsps)
-        self._models = _models(ghms, terminal)
+        self._models = stacked_models(ghms, terminal)
         self._state, self._action, self._num_actions = _spaces(ghms, self._models)
         self.first_actions = _checked_first_actions(first_actions, self._num_actions)
         self._set_reward(reward)
@@ -175,7 +149,7 @@ class GGPIAgent:
         first = self._first_actions(states, first_key)
         mean, stderr, levels = self._estimate(states, first, keep, value_key)
         heads = np.array([gsp.head for gsp in self.gsps])
-        best, action = _choose(self._models.bank, heads, mean, states, first, choice_key)
+        best, action = choose(self._models.bank, heads, mean, states, first, choice_key)
         return mean, stderr, np.asarray(best), np.asarray(action), levels
 
     def _first_actions(self, states: jax.Array, key: Key) -> jax.Array | None:
@@ -185,7 +159,7 @@ class GGPIAgent:
         if self.first_actions == "all":
             shape = (len(self.ghms.policies), len(states), self._num_actions)
             return jnp.broadcast_to(jnp.arange(self._num_actions, dtype=jnp.int32), shape)
-        return _candidates(self._models.bank, states, int(self.first_actions), key)
+        return candidates(self._models.bank, states, int(self.first_actions), key)
 
     def _estimate(self, states, first, keep: bool, key: Key) -> tuple[np.ndarray, np.ndarray, Any]:
         """Means and standard errors [N, B, C], in several calls when one would be too large."""
@@ -200,7 +174,7 @@ class GGPIAgent:
             rows = np.minimum(begin + np.arange(at_once), len(states) - 1)  # equal shapes: one compilation
             keys = jax.random.split(jax.random.fold_in(key, i), calls)
             drawn = [self._sample(states, first, rows, size, keep, k) for k in keys]
-            parts.append((*_pooled([part[:2] for part in drawn], size), drawn[0][2]))
+            parts.append((*pooled([part[:2] for part in drawn], size), drawn[0][2]))
         mean, stderr = (
             np.concatenate([part[i] for part in parts], axis=1)[:, : len(states)] for i in range(2)
         )
@@ -216,10 +190,12 @@ class GGPIAgent:
         given = self._tree, self._models, values, states, first
         settings = size, self.reward.form, self.ghms.gamma
         on_host = isinstance(values, OnHost)
-        mean, variance = _values_on_host(given, *settings, key) if on_host else _values(given, *settings, key)
-        drawn = _drawn(given, *settings[:2], key) if keep or not np.isfinite(mean).all() else []
+        mean, variance = (
+            values_on_host(given, *settings, key) if on_host else values_of(given, *settings, key)
+        )
+        drawn = drawn_states(given, *settings[:2], key) if keep or not np.isfinite(mean).all() else []
         if not np.isfinite(mean).all():
-            _refuse(given, drawn)
+            refuse(given, drawn)
         return mean, variance, [[part.x for part in level] for level in drawn]
 
     def _checked_states(self, state: Any) -> tuple[jax.Array, tuple[int, ...]]:
@@ -239,99 +215,6 @@ class GGPIAgent:
                 f"there are {num} rewards, one for each state of a batch; got {list(states.shape)}"
             )
         return states.reshape(-1, *self._state.shape), batch
-
-
-@fast_jit
-def _values(given: tuple, num_samples: int, form: Any, gamma: float, key: Key) -> tuple[Any, Any]:
-    """Means and variances [N, B, C] of what chains earn."""
-    drawn = _draw(given, num_samples, form, key)
-    return _moments(given, drawn, form, gamma)
-
-
-def _values_on_host(given: tuple, num_samples: int, form: Any, gamma: float, key: Key) -> tuple[Any, Any]:
-    """The same, with a reward that only Python can compute."""
-    return _moments(given, _drawn(given, num_samples, form, key), form, gamma)
-
-
-def _draw(given: tuple, num_samples: int, form: Any, key: Key) -> list:
-    tree, models, _, _, first = given
-    if first is not None:
-        first = first.reshape(len(first), -1, *first.shape[3:])
-    return draw(tree, models, _starts(given), first, num_samples, form=form, key=key)
-
-
-_drawn = fast_jit(_draw)
-
-
-def _starts(given: tuple) -> Any:
-    """The states [P, …] that chains start in: each once for every first action."""
-    _, _, _, states, first = given
-    return states if first is None else jnp.repeat(states, first.shape[2], axis=0)
-
-
-def _moments(given: tuple, drawn: list, form: Any, gamma: float) -> tuple[Any, Any]:
-    tree, models, values, states, first = given
-    starts, num_first = _starts(given), 1 if first is None else first.shape[2]
-    if isinstance(values, Each):
-        values = jax.tree.map(lambda leaf: jnp.repeat(leaf, num_first, axis=0), values)
-    earned = worth(tree, payment(values, form, models.terminal, gamma), starts, drawn, form=form)
-    if models.terminal is not None:
-        earned = jnp.where(over(models.terminal, starts[None, :, None]), 0.0, earned)
-    shape = (len(earned), len(states), num_first)
-    return earned.mean(axis=-1).reshape(shape), earned.var(axis=-1).reshape(shape)
-
-
-@eqx.filter_jit
-def _choose(bank: PolicyBank, heads: Any, mean: Any, states: Any, first: Any, key: Key) -> tuple[Any, Any]:
-    """The best GSP [B], ties broken at random, and the action: its head's, or the first action that it scored."""
-    tie_key, act_key = jax.random.split(key)
-    scores = jnp.moveaxis(mean, 1, 0).reshape(len(states), -1)
-    lots = jax.random.uniform(tie_key, scores.shape)
-    place = jnp.where(scores == scores.max(axis=1, keepdims=True), lots, -1.0).argmax(axis=1)
-    best, tried = place // mean.shape[2], place % mean.shape[2]
-    if first is None:
-        return best, bank.sample(jnp.asarray(heads)[best], states, key=act_key)
-    return best, first[jnp.asarray(heads)[best], jnp.arange(len(states)), tried]
-
-
-@eqx.filter_jit
-def _candidates(bank: PolicyBank, states: Any, count: int, key: Key) -> Any:
-    """`count` actions of each policy in each state [K, B, C, …]."""
-    asked = jnp.broadcast_to(states[None, :, None], (len(bank), len(states), count, *states.shape[1:]))
-    return bank.sample_each(asked, key=key)
-
-
-def _pooled(parts: list, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over calls of `size` samples each (∞ for a single sample)."""
-    means = np.stack([np.asarray(mean, float) for mean, _ in parts])
-    n = size * len(parts)
-    variance = np.mean([np.asarray(variance, float) for _, variance in parts], axis=0) + means.var(axis=0)
-    return means.mean(axis=0), np.sqrt(variance / (n - 1)) if n > 1 else np.full(means.shape[1:], np.inf)
-
-
-def _refuse(given: tuple, drawn: list) -> None:
-    """Says which sample made a value infinite or NaN."""
-    values = given[2]
-    for part in (part for level in drawn for part in level):
-        action = () if part.end_action is None else (part.end_action,)
-        if not np.isfinite(np.asarray(part.x, float)).all():
-            raise ArithmeticError("a model sampled states that are not finite; look at it with ggpi.diagnose")
-        if said := first_bad_sample(values, part.x, *action):
-            raise ValueError(f"{said}; rewards are finite numbers")
-    raise ValueError("the reward of the state itself is not a finite number")
-
-
-def _models(ghms: GHMs, terminal: Callable[[Any], Any] | None) -> Models:
-    """Models stacked over policies; finite MDPs know their terminal states."""
-    models: dict[float, Any] = dict(ghms.models)
-    for horizon, group in ghms.models.items():
-        if not isinstance(group, eqx.Module):
-            exact = [ghm.sampler if isinstance(ghm, ExactGHM) else ghm for ghm in group]
-            models[horizon] = stack_modules(exact)
-    first = ghms.segment(0, None)
-    if terminal is None and isinstance(first, ExactGHM) and first.mdp.terminal.any():
-        terminal = Table(jnp.asarray(first.mdp.terminal))
-    return Models(models, PolicyBank(tuple(ghms.policies)), terminal)
 
 
 def _spaces(ghms: GHMs, models: Models) -> tuple[Any, Any, int | None]:
