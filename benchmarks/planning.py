@@ -26,10 +26,14 @@ from ggpi.evaluation.planning import values_of
 from ggpi.evaluation.segments import segments, segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.futures import simulate_futures
+from ggpi.lab import ant_mpc
 
 SAMPLES, EPISODES, RADIUS = 100, 100, 0.3
-FLOPS = 2.0 * (41 * 3 * 128 + 4 * 128**2 + 3 * 128 + 2 * 35 * 128)
-"""Multiply-adds of one sample of a model, twice; those of the policies are not counted."""
+MODEL = 2.0 * (41 * 3 * 128 + 4 * 128**2 + 3 * 128 + 2 * 35 * 128)
+POLICY = 2.0 * (29 * 128 + 128**2 + 128 * 16)
+"""Floating-point operations in the matrix products of one sample of a model, and of one look of a policy."""
+FLOPS = 20 * SAMPLES * MODEL + (4 + 16 * SAMPLES) * POLICY
+"""Those of a depth-2 plan: 20 segments; policies look at the state itself once, then at every end of a segment."""
 
 
 def seconds(work, rounds: int) -> float:
@@ -82,6 +86,13 @@ def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
     return {name: value / best["shared"] for name, value in best.items() if name != "shared"}
 
 
+def mpc_seconds(ghms, states, goals) -> float:
+    """Time of a decision of model-predictive control; a GHM stands for the one-step model of the same sizes."""
+    model = jax.tree.map(lambda leaf: leaf[0], ghms.models[ghms.gamma])
+    decide = ant_mpc.over_walks(model, RADIUS, ant_mpc.WALKS)
+    return seconds(lambda: decide(states, goals, jax.random.key(1)), 5) / len(states)
+
+
 def growth(agent, state, decisions: int = 10_000) -> float:
     """Megabytes that the process gains over many decisions, after the first thousand."""
     for i in range(1000):
@@ -107,7 +118,8 @@ def main() -> None:
         "faster_than_real_time": CONTROL_STEP / single,
         "cheaper_than_the_simulator": simulator_seconds(ghms, states) / single,
         "seconds_per_plan_batched": batched / EPISODES,
-        "share_of_gemm_batched": EPISODES * 20 * SAMPLES * FLOPS / batched / gemm_rate(),
+        "share_of_gemm_batched": EPISODES * FLOPS / batched / gemm_rate(),
+        "mpc_over_ggpi": mpc_seconds(ghms, states, goals) / (batched / EPISODES),
         "sharing": {f"depth {d}": sharing(ghms, states[:8], goals[:8], d) for d in (2, 3)},
         "megabytes_gained_in_10000_decisions": growth(
             ggpi.GGPIAgent(ghms, ggpi.rewards.target(goals[0], RADIUS), depth=1, num_samples=5), states[0]

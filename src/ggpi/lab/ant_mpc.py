@@ -9,11 +9,11 @@ import functools
 from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi.compiling import fast_jit
 from ggpi.lab import ant
 from ggpi.lab.ant_models import FitConfig, kept, learn
 from ggpi.policies.bank import PolicyBank
@@ -21,7 +21,7 @@ from ggpi.shipped import pretrained
 
 LENGTH = 40
 """Steps of a walk: γ⁴⁰ = .015."""
-WALKS = 24
+WALKS = 32
 """Walks for each decision: as long as a depth-2 plan of 16 × 100 samples takes, see `benchmarks/planning.py`."""
 
 
@@ -38,7 +38,15 @@ def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
 
     Beyond the paper: what the models of most others do
     """
-    given = one_step_model(config), PolicyBank(pretrained("ant-policies"))
+    return over_walks(one_step_model(config), radius, num_walks)
+
+
+def over_walks(model: Any, radius: float, num_walks: int) -> ant.Decide:
+    """Decisions from a one-step model.
+
+    Beyond the paper: what the models of most others do
+    """
+    given = model, PolicyBank(pretrained("ant-policies"))
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
         return np.asarray(
@@ -48,7 +56,7 @@ def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
     return decide
 
 
-@eqx.filter_jit
+@fast_jit
 def _best_first_action(given, states, goals, radius, num_walks: int, key):
     """The first action of the best of `num_walks` walks from each state [B, 8]."""
     model, bank = given

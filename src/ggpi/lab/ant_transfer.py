@@ -68,7 +68,7 @@ class Config:
 
     @classmethod
     def cpu(cls):
-        return cls(preset="cpu", num_models=3, oracle_samples=10)
+        return cls(preset="cpu", num_models=3)
 
     @classmethod
     def paper(cls):

@@ -179,7 +179,8 @@ def new_learner(config: MPO, policy: GaussianPolicy, *, key: Key) -> Learner:
     num_actions = policy.network.biases[-1].shape[0] // 2
     critic = MLP((len(policy.inputs) + num_actions, *config.critic_widths, 1), last=0.1, key=key)
     online = Networks(policy, critic)
-    duals = Duals(jnp.ones(()), jnp.full(num_actions, 1.0), jnp.full(num_actions, 10.0))
+    ones = jnp.ones(num_actions)
+    duals = Duals(jnp.ones(()), ones, 10.0 * ones)
     optimiser = optax.adam(config.learning_rate).init(eqx.filter(online, eqx.is_array))
     duals_optimiser = optax.adam(config.dual_rate).init(duals)
     return Learner(online, online, duals, optimiser, duals_optimiser, jnp.zeros((), jnp.int32))
