@@ -4,7 +4,7 @@ BIN    := .venv/bin
 PIP    := -m pip --disable-pip-version-check -qq
 READY  := .venv/.ready
 
-.PHONY: demo test test-sb3 check bench lock clean
+.PHONY: demo test test-sb3 check docs bench lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables here, pictures and a clip on disk
@@ -25,6 +25,10 @@ check: $(READY)
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python
 	@$(BIN)/lint-imports --no-logo
 
+docs: .venv/.docs  ## this documentation as pages in site/; a broken link is an error
+	@$(BIN)/python docs/generate.py
+	@$(BIN)/zensical build --strict --clean
+
 bench: .venv/.bench
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done
 
@@ -40,6 +44,10 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python $(PIP) install -r requirements-bench.lock
 	@touch $@
 
+.venv/.docs: $(READY) requirements-docs.lock
+	@$(BIN)/python $(PIP) install -r requirements-docs.lock
+	@touch $@
+
 .venv/.sb3: $(READY) requirements-sb3.lock
 	@$(BIN)/python $(PIP) install -r requirements-sb3.lock
 	@touch $@
@@ -48,6 +56,10 @@ lock:  ## remake all lock files from pyproject.toml
 	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
 	@.venv-lock/bin/python $(PIP) install ".[ant,data,dev,maze]"
 	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi > requirements.lock
+	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[docs]"
+	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
+		| grep -vxFf requirements.lock > requirements-docs.lock
+	@.venv-lock/bin/python $(PIP) uninstall -y -r requirements-docs.lock
 	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[sb3]"
 	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
 		| grep -vxFf requirements.lock | sed 's/+cpu$$//' > requirements-sb3.lock
@@ -57,4 +69,5 @@ lock:  ## remake all lock files from pyproject.toml
 	@rm -rf .venv-lock
 
 clean:
-	@rm -rf .venv .venv-lock .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@rm -rf .venv .venv-lock .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache build dist site
+	@rm -rf docs/reference

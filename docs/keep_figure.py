@@ -1,0 +1,29 @@
+"""`python docs/keep_figure.py DIR NAME` keeps the figure of a run as `docs/figures/NAME.png`, small enough for a repository.
+
+At most 1300 pixels wide, in at most 128 colours, and at most 150 kB: a picture that is still larger is refused.
+"""
+
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+FIGURES = Path(__file__).parent / "figures"
+LARGEST = 150_000
+
+
+def keep(source: Path, target: Path) -> int:
+    """Writes a smaller copy and returns its bytes."""
+    picture = Image.open(source).convert("RGB")
+    picture.thumbnail((1300, 4000), Image.Resampling.LANCZOS)
+    picture.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+    size = target.stat().st_size
+    if size > LARGEST:
+        target.unlink()
+        raise SystemExit(f"{target.name} would have {size} bytes, at most {LARGEST} are kept")
+    return size
+
+
+if __name__ == "__main__":
+    given, name = sys.argv[1:]
+    print(keep(Path(given) / "figure.png", FIGURES / f"{name}.png"), "bytes")
