@@ -1,6 +1,6 @@
-"""`python docs/keep_figure.py DIR NAME` keeps the figure of a run as `docs/figures/NAME.png`, small enough for a repository.
+"""`python docs/keep_figure.py DIR NAME` keeps the figure of a run as `docs/figures/NAME.png`, in few bytes.
 
-At most 1300 pixels wide, in at most 128 colours, and at most 150 kB: a picture that is still larger is refused.
+At most 1300 pixels wide, in at most 256 colours; a picture that is still larger than 150 kB is refused.
 """
 
 import sys
@@ -16,7 +16,7 @@ def keep(source: Path, target: Path) -> int:
     """Writes a smaller copy and returns its bytes."""
     picture = Image.open(source).convert("RGB")
     picture.thumbnail((1300, 4000), Image.Resampling.LANCZOS)
-    picture.quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+    picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(target, optimize=True)
     size = target.stat().st_size
     if size > LARGEST:
         target.unlink()
