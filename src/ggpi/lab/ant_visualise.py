@@ -22,6 +22,7 @@ from ggpi.envs.ant import SparseAnt
 from ggpi.lab import ant, style
 from ggpi.lab.ant_models import FitConfig, models
 from ggpi.lab.contract import Cells, compute
+from ggpi.lab.film import titled
 from ggpi.rewards import target as target_reward
 
 DEPTHS = (1, 2)
@@ -139,10 +140,9 @@ def table(metrics: dict[str, Any]) -> Table:
     for column in ("agent", "target reached", "steps", "first plan", others):
         shown.add_column(column)
     for agent in metrics["agents"]:
-        words = f"depth {agent['depth']}" + " (GPI)" * (agent["depth"] == 1)
         steps = str(len(agent["path"]) - 1)
         shown.add_row(
-            words,
+            _words(agent),
             "yes" if agent["reached"] else "no",
             steps,
             agent["plans"][0]["name"],
@@ -162,8 +162,19 @@ def plot(metrics: dict[str, Any]) -> Figure:
         for ax in row[len(agent["plans"]) : -1]:
             ax.set_axis_off()
         _draw_path(row[-1], agent, metrics["radius"], limits)
-        row[0].set_ylabel(f"depth {agent['depth']}" + " (GPI)" * (agent["depth"] == 1), fontsize=9)
+        row[0].set_ylabel(_words(agent), fontsize=9)
+    kinds = {
+        "after each policy alone": style.GREY,
+        "first segment": style.CYAN,
+        "second segment": style.PURPLE,
+    }
+    dots = [axes[0, 0].scatter([], [], s=12, color=colour, label=words) for words, colour in kinds.items()]
+    canvas.legend(handles=dots, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
     return canvas
+
+
+def _words(agent: dict[str, Any]) -> str:
+    return f"depth {agent['depth']}" + " (GPI)" * (agent["depth"] == 1)
 
 
 def _limits(agents: list[dict[str, Any]]) -> tuple[np.ndarray, float]:
@@ -219,7 +230,8 @@ def film(config: Config, metrics: dict[str, Any]) -> list[np.ndarray]:
         data, pictures = mujoco.MjData(physics.model()), []  # pyright: ignore[reportAttributeAccessIssue]
         for state in agent["positions"]:
             data.qpos[:], data.qvel[:] = state[:15], state[15:]
-            pictures.append(camera.picture(data, np.array(agent["target"]), metrics["radius"]))
+            picture = camera.picture(data, np.array(agent["target"]), metrics["radius"])
+            pictures.append(titled(picture, _words(agent)))
         sides.append(pictures)
     camera.close()
     longest = max(map(len, sides))

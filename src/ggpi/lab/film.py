@@ -11,6 +11,17 @@ import numpy as np
 from ggpi import io
 
 
+def titled(picture: Any, words: str) -> np.ndarray:
+    """The picture with words in its upper left corner."""
+    from PIL import Image, ImageDraw
+
+    image = Image.fromarray(picture)
+    brush = ImageDraw.Draw(image)
+    brush.rectangle((0, 0, 12 + 8 * len(words), 24), fill="white")
+    brush.text((6, 4), words, fill="black", font_size=14)
+    return np.asarray(image)
+
+
 @contextlib.contextmanager
 def film(path: Path, rate: float = 16) -> Iterator[Callable[[Any], None]]:
     """Yields a function that adds a picture [height, width, 3]; the file appears whole, at the end."""
