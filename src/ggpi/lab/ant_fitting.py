@@ -8,7 +8,7 @@ from rich.table import Table
 from ggpi.envs.ant import SPEC
 from ggpi.lab import ant
 from ggpi.lab.ant_models import FitConfig, fit_models
-from ggpi.lab.ant_transfer import calibration_table
+from ggpi.lab.ant_transfer_shown import calibration_table
 from ggpi.lab.world_file import World, claim
 
 

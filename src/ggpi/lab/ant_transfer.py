@@ -14,27 +14,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from rich.table import Table
 
-from ggpi.lab import ant, style
+from ggpi.lab import ant
 from ggpi.lab.ant_models import FitConfig, models
 from ggpi.lab.ant_mpc import mpc
+from ggpi.lab.ant_transfer_shown import plot, table
 from ggpi.lab.contract import Cells, compute
 from ggpi.lab.statistics import mean_interval
 
-CASES = (
-    "depth 2 succeeds, GPI fails",
-    "both succeed, depth 2 is faster",
-    "both fail",
-    "both succeed, GPI is faster",
-    "GPI succeeds, depth 2 fails",
-    "both succeed, in the same step",
-)
-PAPER = (50.8, 45.0, 1.0, 2.8, 0.4, None)
-COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
+__all__ = ["Config", "plot", "run", "table"]
 LEVEL = 0.9
+PAIR = (1, 2)
+"""The depths that Table 1 compares."""
+TRIED = 4
+"""First actions of each head that are scored by themselves, with a quarter of the samples each."""
+VARIANTS = {"first-actions": f"best of {TRIED} first actions", "decoder-means": "decoder means"}
 
 
 @dataclass(frozen=True)
@@ -89,6 +83,12 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         for depth in config.depths
         for s, fit in enumerate(fits)
     }
+    tasks |= {
+        f"{variant}/depth-{depth}/{s}": partial(plan_otherwise, config, fit, depth, variant)
+        for variant in VARIANTS
+        for depth in PAIR
+        for s, fit in enumerate(fits)
+    }
     tasks |= {f"alone/{k}": partial(play, config, partial(ant.alone, k)) for k in range(4)}
     tasks |= {"random": partial(play, config, ant.random_switching)}
     tasks |= {
@@ -108,9 +108,14 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
             str(depth): [_rate(results, config, depth, n) for n in config.samples] for depth in config.depths
         },
         "table": cases(
-            [[results[f"depth-{d}/samples-{largest}/{s}"] for d in (1, 2)] for s in range(len(fits))]
+            [[results[f"depth-{d}/samples-{largest}/{s}"] for d in PAIR] for s in range(len(fits))]
         ),
-        "baselines": _baselines(results, config, largest),
+        "variants": {
+            f"depth {d}, {words}": _summary([results[f"{variant}/depth-{d}/{s}"] for s in range(len(fits))])
+            for variant, words in VARIANTS.items()
+            for d in PAIR
+        },
+        "baselines": _baselines(results, config),
         "oracle": {
             str(d): _summary([results[f"oracle/depth-{d}"]])
             | {"models_on_the_same": _same_starts(results, config, d)}
@@ -144,6 +149,19 @@ def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, 
     return play(config, lambda: ant.planner(ghms, depth, ant.budget(samples, depth), config.radius))
 
 
+def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> dict[str, Any]:
+    """The same with several first actions scored, or with the decoder's means in the place of samples.
+
+    Beyond the paper: two variants, at the same number of draws
+    """
+    ghms, samples = models(fit), ant.budget(max(config.samples), depth)
+    if variant == "first-actions":
+        few = max(samples // TRIED, 1)
+        return play(config, lambda: ant.planner(ghms, depth, few, config.radius, first_actions=TRIED))
+    means = {beta: replace(model, decoder_noise=0.0) for beta, model in ghms.models.items()}
+    return play(config, lambda: ant.planner(replace(ghms, models=means), depth, samples, config.radius))
+
+
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
     """Episodes of the same planner with the simulator in the models' place.
 
@@ -173,7 +191,7 @@ def _summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
     return {**mean_interval(reached.astype(float), level=LEVEL), "steps": mean_steps, "per_model": per_model}
 
 
-def _baselines(results: dict[str, Any], config: Config, largest: int) -> dict[str, Any]:
+def _baselines(results: dict[str, Any], config: Config) -> dict[str, Any]:
     found = {f"{name} alone": _summary([results[f"alone/{k}"]]) for k, name in enumerate(ant.NAMES)}
     found["random switching"] = _summary([results["random"]])
     found["MPC, one-step model"] = _summary([results[f"mpc/{s}"] for s in range(config.num_models)])
@@ -214,120 +232,3 @@ def _mean_ratios(found: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
         horizon: {name: float(np.mean([one[horizon][name] for one in each])) for name in each[0][horizon]}
         for horizon in each[0]
     }
-
-
-def table(metrics: dict[str, Any]) -> list[Table]:
-    """Calibration, Table 1, and success of every agent."""
-    return [calibration_table(metrics["ratios"]), _case_table(metrics), _success_table(metrics)]
-
-
-def calibration_table(ratios: dict[str, dict[str, float]]) -> Table:
-    """Displacement of the models over that of simulation."""
-    shown = Table(title="Models against simulation: 1 is perfect", title_justify="left")
-    for column in (
-        "horizon",
-        "mean along",
-        "spread along",
-        "spread across",
-        "across, at one (x, a)",
-        "energy",
-    ):
-        shown.add_column(column, justify="right")
-    for horizon, row in ratios.items():
-        numbers = [row[name] for name in ("mean", "along", "across", "within_across")]
-        shown.add_row(horizon, *(f"{number:.2f}" for number in numbers), f"{row['energy']:.3f}")
-    return shown
-
-
-def _case_table(metrics: dict[str, Any]) -> Table:
-    shown = Table(title=f"Table 1, {max(metrics['samples'])} samples", title_justify="left")
-    for column in ("case", "here, %", "paper, %"):
-        shown.add_column(column, justify="left" if column == "case" else "right")
-    for words, row, paper in zip(CASES, metrics["table"], PAPER, strict=True):
-        shown.add_row(
-            words,
-            f"{row['mean']:.1f} [{row['low']:.1f}, {row['high']:.1f}]",
-            "–" if paper is None else f"{paper:.1f}",
-        )
-    return shown
-
-
-def _success_table(metrics: dict[str, Any]) -> Table:
-    shown = Table(
-        title=f"Success, {metrics['episodes']} episodes, radius {metrics['radius']:g}",
-        caption=f"90% bootstrap intervals; learned: {metrics['num_models']} seeds of models",
-        title_justify="left",
-    )
-    for column in ("agent", "success, %", "mean steps"):
-        shown.add_column(column, justify="left" if column == "agent" else "right")
-    rows = {f"depth {d}" + " (GPI)" * (d == "1"): curve[-1] for d, curve in metrics["curves"].items()}
-    rows |= {f"oracle, depth {d}": row for d, row in metrics["oracle"].items()}
-    rows |= {
-        f"depth {d} on the oracle's episodes and budget": row["models_on_the_same"]
-        for d, row in metrics["oracle"].items()
-    }
-    for words, row in (rows | metrics["baselines"]).items():
-        interval = f"{100 * row['mean']:.0f} [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
-        shown.add_row(words, interval, "–" if row["steps"] is None else f"{row['steps']:.0f}")
-    return shown
-
-
-def plot(metrics: dict[str, Any]) -> Figure:
-    """Success against samples; every agent at the largest budget; how the models are calibrated."""
-    canvas, axes = style.figure(1, 3, size=(4.0, 3.2))
-    _draw_curves(axes[0, 0], metrics)
-    _draw_agents(axes[0, 1], metrics)
-    _draw_calibration(axes[0, 2], metrics["calibration"])
-    return canvas
-
-
-def _draw_curves(ax: Axes, metrics: dict[str, Any]) -> None:
-    n = metrics["samples"]
-    for depth, curve in metrics["curves"].items():
-        colour, words = COLOURS[int(depth)], f"depth {depth}" + " (GPI)" * (depth == "1")
-        mean, low, high = (
-            100 * np.array([point[part] for point in curve]) for part in ("mean", "low", "high")
-        )
-        ax.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
-        ax.plot(n, mean, "-o", color=colour, linewidth=1.3, markersize=3, label=words)
-        ax.axhline(100 * metrics["oracle"][depth]["mean"], color=colour, linewidth=0.8, linestyle=":")
-    ax.set_xscale("log")
-    ax.set_xticks(n, [str(i) for i in n])
-    ax.minorticks_off()
-    ax.set(xlabel="samples per GSP of depth 2 (equal total)", ylabel="targets reached, %", ylim=(0, 103))
-    ax.set_title("dotted: the simulator in the models' place", fontsize=9, color=style.INK)
-    ax.legend(frameon=False, fontsize=7)
-
-
-def _draw_agents(ax: Axes, metrics: dict[str, Any]) -> None:
-    rows = {f"depth {d}": (curve[-1], COLOURS[int(d)]) for d, curve in metrics["curves"].items()}
-    rows |= {f"oracle, depth {d}": (row, style.GREY) for d, row in metrics["oracle"].items()}
-    rows |= {name: (row, style.YELLOW) for name, row in metrics["baselines"].items()}
-    for i, (row, colour) in enumerate(rows.values()):
-        low, high = row["mean"] - row["low"], row["high"] - row["mean"]
-        ax.barh(
-            i,
-            100 * row["mean"],
-            color=colour,
-            xerr=[[100 * max(low, 0)], [100 * max(high, 0)]],
-            ecolor=style.INK,
-        )
-    ax.set_yticks(range(len(rows)), list(rows), fontsize=7)
-    ax.invert_yaxis()
-    ax.set(xlabel="targets reached, %", xlim=(0, 103))
-
-
-def _draw_calibration(ax: Axes, found: list[dict[str, Any]]) -> None:
-    marks = {"mean": "o", "along": "s", "across": "^"}
-    for (horizon, _), colour in zip(found[0].items(), style.PALETTE, strict=False):
-        for name, mark in marks.items():
-            points = [(row["true"][name], row["model"][name]) for one in found for row in one[horizon]]
-            ax.scatter(*np.array(points).T, marker=mark, s=18, color=colour, label=f"{name}, β = {horizon}")
-    largest = ax.get_xlim()[1]
-    ax.plot([0, largest], [0, largest], color=style.GREY, linewidth=0.8)
-    ax.fill_between(
-        [0, largest], [0, 0.8 * largest], [0, 1.2 * largest], color=style.GREY, alpha=0.2, linewidth=0
-    )
-    ax.set(xlabel="simulated displacement, units", ylabel="the models'")
-    ax.set_title("mean, spread along and across; band ±20%", fontsize=9, color=style.INK)
-    ax.legend(frameon=False, fontsize=6)
