@@ -118,6 +118,7 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
         print(options.usage())
         fields = ["--help"]
     use_compilation_cache()
+    find_own_modules()
     from rich.console import Console
 
     if world == "ant":
@@ -141,6 +142,7 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
 def play(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Plays episodes for a reward, prints a table of them, and films them if asked."""
     use_compilation_cache()
+    find_own_modules()
     from rich.console import Console
 
     from ggpi.lab.play import PlayConfig
@@ -156,6 +158,7 @@ def play(options: argparse.Namespace, rest: Sequence[str]) -> None:
 def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Prints how near saved models are to the truth, and draws it."""
     use_compilation_cache()
+    find_own_modules()
     from rich.console import Console
 
     from ggpi.lab import model_report
@@ -220,6 +223,12 @@ def use_compilation_cache() -> None:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ggpi" / "jax"
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+
+
+def find_own_modules() -> None:
+    """Lets `--env boat:Boat-v0` find a boat.py in this directory, after everything that is installed."""
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
 
 
 if __name__ == "__main__":

@@ -98,3 +98,10 @@ def test_the_compilation_cache_is_the_users(monkeypatch, tmp_path):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     use_compilation_cache()
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "ggpi" / "jax")
+
+
+def test_an_environment_may_lie_in_a_file_here(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "pond_of_a_test.py").write_text("raise ValueError('found')")
+    assert "found" in complaint(capsys, "fit", "--env", "pond_of_a_test:Boat-v0", "--policies", "a.zip")

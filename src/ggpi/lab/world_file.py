@@ -66,8 +66,8 @@ def make(name: str, **options: Any) -> gymnasium.Env:
         return gymnasium.make(name, **options)
     except gymnasium.error.Error as error:
         raise ValueError(
-            f"environment {name!r}: {error} Those of other packages are named with their module, such as "
-            "gymnasium_robotics:PointMaze_UMaze-v3"
+            f"environment {name!r}: {error} Those of other packages, or of a file boat.py in this directory, are "
+            "named with their module, such as gymnasium_robotics:PointMaze_UMaze-v3 or boat:Boat-v0"
         ) from error
 
 
