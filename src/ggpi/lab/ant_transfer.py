@@ -84,10 +84,9 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         for s, fit in enumerate(fits)
     }
     tasks |= {
-        f"{variant}/depth-{depth}/{s}": partial(plan_otherwise, config, fit, depth, variant)
+        f"{variant}/depth-{depth}": partial(plan_otherwise, config, fits[0], depth, variant)
         for variant in VARIANTS
         for depth in PAIR
-        for s, fit in enumerate(fits)
     }
     tasks |= {f"alone/{k}": partial(play, config, partial(ant.alone, k)) for k in range(4)}
     tasks |= {"random": partial(play, config, ant.random_switching)}
@@ -111,7 +110,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
             [[results[f"depth-{d}/samples-{largest}/{s}"] for d in PAIR] for s in range(len(fits))]
         ),
         "variants": {
-            f"depth {d}, {words}": _summary([results[f"{variant}/depth-{d}/{s}"] for s in range(len(fits))])
+            f"depth {d}, {words}": _summary([results[f"{variant}/depth-{d}"]])
             for variant, words in VARIANTS.items()
             for d in PAIR
         },
@@ -152,7 +151,7 @@ def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, 
 def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> dict[str, Any]:
     """The same with several first actions scored, or with the decoder's means in the place of samples.
 
-    Beyond the paper: two variants, at the same number of draws
+    Beyond the paper: two variants, at the same number of draws, for one seed of models
     """
     ghms, samples = models(fit), ant.budget(max(config.samples), depth)
     if variant == "first-actions":
