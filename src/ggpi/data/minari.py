@@ -6,13 +6,16 @@ belongs to the reset, so that what is written and read again is the same.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from ggpi.data.files import begin_npy, finish_npy, open_npy, read_npy
 from ggpi.data.transitions import Transitions
 from ggpi.spaces import check_action_space, state_reader
 
@@ -43,11 +46,15 @@ def write_minari(
         )
 
 
-def read_minari(dataset_id: str, *, keys: Sequence[str] | None = None) -> Transitions:
+def read_minari(
+    dataset_id: str, *, keys: Sequence[str] | None = None, mapped: str | Path | None = None
+) -> Transitions:
     """All transitions of a dataset that is on this disk; −1 where it does not say who acted.
 
     Of observations that are dictionaries, as the mazes have them, `keys` says which parts make the state:
-    `keys=("observation",)` leaves the goal out. Actions outside of the action space are clipped and counted.
+    `keys=("observation",)` leaves the goal out. Actions outside of the action space are clipped and counted. With
+    `mapped`, rows are written to this directory episode by episode and mapped from there, so that a dataset may be
+    larger than memory.
 
     Beyond the paper: learn from data that others collected
     """
@@ -57,18 +64,43 @@ def read_minari(dataset_id: str, *, keys: Sequence[str] | None = None) -> Transi
         check_action_space(dataset.action_space)
     except (KeyError, TypeError) as error:
         raise type(error)(f"dataset {dataset_id!r}: {error.args[0]}") from error
-    columns = [_columns(episode, read) for episode in dataset.iterate_episodes()]
-    if not columns:
+    if not dataset.total_episodes:
         raise ValueError(f"dataset {dataset_id!r} has no episodes")
-    rows = {name: np.concatenate([column[name] for column in columns]) for name in columns[0]}
-    rows["episode"] = np.repeat(np.arange(len(columns)), [len(column["action"]) for column in columns])
-    rows["action"] = _clipped(rows["action"], dataset.action_space)
-    data = Transitions(**rows)
+    data = _copied(dataset, read, mapped)
     try:
         data.check()
     except ValueError as error:
         raise ValueError(f"dataset {dataset_id!r}: {error}") from error
     return data
+
+
+def _copied(dataset: Any, read: Callable[[Any], np.ndarray], mapped: str | Path | None) -> Transitions:
+    """Every episode's rows, in memory or on disk."""
+    columns, done, outside, size = {}, 0, 0, int(dataset.total_steps)
+    if mapped is not None:
+        begin_npy(mapped)
+    with contextlib.ExitStack() as stack:
+        for number, episode in enumerate(dataset.iterate_episodes()):
+            rows = _columns(episode, read) | {"episode": np.full(len(episode.actions), number)}
+            rows["action"], clipped = _clipped(rows["action"], dataset.action_space)
+            for name, values in rows.items():
+                if name not in columns:
+                    shape = (size, *values.shape[1:])
+                    columns[name] = (
+                        np.empty(shape, values.dtype)
+                        if mapped is None
+                        else stack.enter_context(open_npy(mapped, name, shape, values.dtype))
+                    )
+                columns[name][done : done + len(values)] = values
+            done, outside = done + len(rows["action"]), outside + clipped
+    if outside:
+        warnings.warn(
+            f"{outside} of {size} actions were outside of the action space and clipped", stacklevel=3
+        )
+    if mapped is None:
+        return Transitions(**columns)
+    finish_npy(mapped)
+    return read_npy(mapped)
 
 
 def _minari() -> Any:
@@ -127,13 +159,10 @@ def _single(values: Any) -> np.ndarray:
     return values.astype(np.int32 if values.dtype.kind in "iu" else np.float32)
 
 
-def _clipped(actions: np.ndarray, space: Any) -> np.ndarray:
+def _clipped(actions: np.ndarray, space: Any) -> tuple[np.ndarray, int]:
+    """Actions within the space, and how many were outside."""
     if not isinstance(space, Box):
-        return actions
+        return actions, 0
     inside = np.clip(actions, space.low, space.high)
     outside = int((np.abs(inside - actions) > 1e-6).reshape(len(actions), -1).any(axis=1).sum())
-    if outside:
-        warnings.warn(
-            f"{outside} of {len(actions)} actions were outside of the action space and clipped", stacklevel=3
-        )
-    return inside.astype(actions.dtype)
+    return inside.astype(actions.dtype), outside

@@ -229,6 +229,9 @@ def test_minari_gives_back_what_was_written(minari, tmp_path, discrete):
     write_minari(data, "ggpi/walk-v0")
     assert any(tmp_path.rglob("*.hdf5"))
     assert_same(read_minari("ggpi/walk-v0"), data)
+    mapped = read_minari("ggpi/walk-v0", mapped=tmp_path / "columns")
+    assert is_mapped(mapped)
+    assert_same(mapped, data)
 
 
 @pytest.mark.filterwarnings("ignore:.*env.*:UserWarning:minari")
