@@ -164,7 +164,8 @@ def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:
     from ggpi.lab import model_report
 
     out = options.out or Path("results") / f"diagnose-{options.models.resolve().name}"
-    table = model_report.report(options.models, options.env, options.data, out, options.seed)
+    keys = options.keys.split(",") if options.keys else ()
+    table = model_report.report(options.models, options.env, options.data, out, keys=keys, seed=options.seed)
     Console().print(table)
     print(f"figure:  {out / 'figure.png'}\nnumbers: {out / 'metrics.json'}")
 

@@ -101,7 +101,8 @@ def _add_diagnose(commands: Any) -> None:
         "models", metavar="MODELS", type=Path, help="written by ggpi.save, or by ggpi.fit(out=…)"
     )
     command.add_argument("--env", metavar="ID", help="a Gymnasium environment, such as ggpi/PointMass-v0")
-    command.add_argument("--data", metavar="FILE", help="trajectories: an .npz of ours, or a Minari dataset")
+    command.add_argument("--data", metavar="FILE", help="trajectories: .npz, .hdf5, or a Minari dataset")
+    command.add_argument("--keys", help="parts of dictionary observations that make the state: observation")
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/diagnose-NAME")
     command.add_argument("--seed", type=int, default=0)
     command.set_defaults(command="diagnose")

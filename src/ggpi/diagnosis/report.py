@@ -23,12 +23,14 @@ def diagnose(
     key: Key,
     num_pairs: int = 16,
     num_samples: int = 256,
+    keys: Sequence[str] | None = None,
     seed: int = 0,
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Numbers by policy and horizon: `numbers["up"]["0.9"]["energy"]`; None takes the models' own policies.
 
     The truth comes from a world of `ggpi.envs`, which is simulated; from transitions, of which each policy's own
-    are followed; or from a Gymnasium environment, which is run. Distances are in units of the true displacement's
+    are followed; or from a Gymnasium environment, which is run (`keys` are those of its
+    dictionary observations that make the state). Distances are in units of the true displacement's
     spread, and `…_floor` is the same number between two sets of true futures. `left_out` counts the draws of T
     that lay beyond the record.
 
@@ -38,7 +40,7 @@ def diagnose(
     if len(policies) != len(ghms.policies):
         raise ValueError(f"there are models of {len(ghms.policies)} policies, got {len(policies)} policies")
     horizons = [(ghms.gamma, None), *((ghms.horizon(alpha), alpha) for alpha in ghms.alphas)]
-    sizes = {"num_pairs": num_pairs, "num_samples": num_samples, "seed": seed}
+    sizes: dict[str, Any] = {"num_pairs": num_pairs, "num_samples": num_samples, "keys": keys, "seed": seed}
     numbers: dict[str, dict[str, dict[str, Any]]] = {}
     with progress(len(policies) * len(horizons), "diagnosing") as advance:
         for k, name in enumerate(names(policies)):

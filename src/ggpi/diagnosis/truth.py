@@ -48,12 +48,14 @@ def true_futures(
     *,
     num_pairs: int = 16,
     num_samples: int = 256,
+    keys: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Truth:
     """Futures of policy `index` at horizon β, from a world, transitions, or a Gymnasium environment.
 
     A world is simulated from `num_pairs` pairs that the policies visit in turns, `num_samples` times each.
-    Of transitions, those of the policy are followed. An environment is first run with the policy alone.
+    Of transitions, those of the policy are followed. An environment is first run with the policy alone; of
+    observations that are dictionaries, `keys` says which parts make the state.
 
     Paper: Prop 2.3, Eq 7
     """
@@ -61,7 +63,7 @@ def true_futures(
     if world is not None:
         return _simulated(world, policies, index, beta, num_pairs, num_samples, seed)
     if not isinstance(source, Transitions):
-        source, index = collect(source, [policies[index]], 20 * RECORDED, seed=seed), 0
+        source, index = collect(source, [policies[index]], 20 * RECORDED, keys=keys, seed=seed), 0
     source.check()
     if source.state.ndim != 2:
         raise ValueError(

@@ -1,5 +1,6 @@
 """`ggpi diagnose`: saved models against true futures, as a table, a picture and a file of numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi import io, saving
-from ggpi.data import read_minari, read_npz
 from ggpi.diagnosis import diagnose, true_futures
 from ggpi.diagnosis.measures import draw
 from ggpi.ghm import GHMs
 from ggpi.lab import style
 from ggpi.lab.contract import write_figure
+from ggpi.lab.own_world import read_data
 
 COLUMNS = {
     "−ELBO/dim": ("negative_elbo", None),
@@ -35,13 +36,15 @@ CAPTION = (
 )
 
 
-def report(models: Path, env: str | None, data: str | None, out: Path, seed: int = 0) -> Table:
+def report(
+    models: Path, env: str | None, data: str | None, out: Path, *, keys: Sequence[str] = (), seed: int = 0
+) -> Table:
     """Diagnoses saved models, writes `metrics.json` and `figure.png` to `out`, and gives the table."""
-    ghms, source = read_models(models), read_source(env, data)
-    numbers = diagnose(ghms, None, source, key=jax.random.key(seed), seed=seed)
+    ghms, source = read_models(models), read_source(env, data, keys)
+    numbers = diagnose(ghms, None, source, key=jax.random.key(seed), keys=keys or None, seed=seed)
     out.mkdir(parents=True, exist_ok=True)
     io.write_json(out / "metrics.json", numbers)
-    write_figure(out, picture(ghms, source, seed))
+    write_figure(out, picture(ghms, source, keys, seed))
     return table(numbers)
 
 
@@ -58,13 +61,13 @@ def read_models(path: Path) -> GHMs:
     return ghms
 
 
-def read_source(env: str | None, data: str | None) -> Any:
-    """An environment's id, or the transitions of an npz file or of a Minari dataset."""
+def read_source(env: str | None, data: str | None, keys: Sequence[str] = ()) -> Any:
+    """An environment's id, or the transitions of a file or of a Minari dataset."""
     if (env is None) == (data is None):
         raise ValueError("give the truth: either --env ID or --data FILE.npz (or a Minari dataset)")
     if data is None:
         return env
-    return read_npz(data) if data.endswith(".npz") else read_minari(data)
+    return read_data(data, keys)
 
 
 def table(numbers: dict[str, Any]) -> Table:
@@ -92,14 +95,15 @@ def _cell(about: dict[str, Any], name: str, beside: str | None) -> str:
     return f"{about[name]:.3g}" + (f" ({about[beside]:.2g})" if beside in about else "")
 
 
-def picture(ghms: GHMs, source: Any, seed: int) -> Figure:
+def picture(ghms: GHMs, source: Any, keys: Sequence[str], seed: int) -> Figure:
     """Samples of each model over true futures, in the first two coordinates."""
     horizons = [None, *ghms.alphas]
     canvas, axes = style.figure(len(ghms.policies), len(horizons), size=(3.2, 2.8))
     for k in range(len(ghms.policies)):
         for column, alpha in enumerate(horizons):
             beta = ghms.horizon(alpha)
-            truth = true_futures(source, ghms.policies, k, beta, num_pairs=1, num_samples=400, seed=seed)
+            sizes: dict[str, Any] = {"num_pairs": 1, "num_samples": 400, "keys": keys or None, "seed": seed}
+            truth = true_futures(source, ghms.policies, k, beta, **sizes)
             drawn = draw(
                 ghms.segment(k, alpha),
                 truth.state,
