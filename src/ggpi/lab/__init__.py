@@ -48,6 +48,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.ant_depth_radius",
         "When depth helps the ant: success against the target's radius and distance",
     ),
+    "maze-transfer": (
+        "ggpi.lab.maze_transfer",
+        "PointMaze: targets behind corners, reached by policies that know directions, depth 1 to 4",
+    ),
     "ghm-losses": (
         "ggpi.lab.ghm_losses",
         "Fig 5 right, Fig 18: VAEs and flows trained by CEMC, CETD and LL2TD",

@@ -104,8 +104,8 @@ def models(config: FitConfig) -> GHMs:
     return fit_models(config, kept(config))
 
 
-def kept(config: Any) -> Path:
+def kept(config: Any, folder: str = "ant-ghms") -> Path:
     """Where the models of a config are kept."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()[:12]
-    return cache / "ggpi" / "ant-ghms" / f"{type(config).__name__}-seed{config.seed}-{digest}"
+    return cache / "ggpi" / folder / f"{type(config).__name__}-seed{config.seed}-{digest}"

@@ -1,0 +1,251 @@
+"""Zero-shot transfer in PointMaze: targets anywhere in a maze, reached by policies that know only directions.
+
+The maze is a hook: a U with one more corner, drawn in `HOOK`. A ball starts in its first cell. A plan of n policies
+imagines n − 1 turns, so targets behind two turns are out of sight for depth 2 and in sight for depth 3. Out of
+sight every plan is worth nothing, ties are broken at random, and the ball wanders until it sees something.
+
+Equal budgets as for the ant: n samples for each of 16 GSPs at depth 2, 4n for each of 4 at depth 1, n/4 of 64 at
+depth 3, n/16 of 256 at depth 4. The oracle plans with the simulator in the models' place: what perfect models would
+score. Beside them: each policy alone, random switching, and a guide who knows the maze.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from ggpi.agents import GGPIAgent
+from ggpi.envs.maze import PointMaze
+from ggpi.lab import maze, planners
+from ggpi.lab import maze_scores as scores
+from ggpi.lab.contract import Cells, compute
+from ggpi.lab.maze_models import MazeFit, models
+from ggpi.lab.maze_transfer_shown import plot as plot
+from ggpi.lab.maze_transfer_shown import table as table
+from ggpi.lab.planners import budget
+from ggpi.rewards import target
+from ggpi.switching import suffix_closure
+
+HOOK = """
+#####
+#...#
+###.#
+#...#
+#.###
+#...#
+#####
+"""
+SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 0
+    """Seed of the episodes."""
+    maze: str = HOOK
+    """UMaze, Medium, Large, or a drawing."""
+    turns: tuple[int, ...] = (0, 1, 2, 3)
+    """Targets are grouped by the turns of the shortest route."""
+    depths: tuple[int, ...] = (1, 2, 3, 4)
+    """Depths of the plans; 2 and 3 at least."""
+    num_models: int = 5
+    """Seeds of models."""
+    episodes: int = 100
+    """Episodes of each agent for each number of turns, the same for all."""
+    samples: int = 64
+    """Samples n for each GSP of depth 2."""
+    max_steps: int = 50
+    """Steps of an episode."""
+    oracle_episodes: int = 40
+    """Episodes of the oracle for each number of turns: the first ones of all."""
+    oracle_samples: int = 16
+    """The oracle's samples n for each GSP of depth 2."""
+    num_transitions: int = 1_000_000
+    """Transitions that models learn from."""
+    training_steps: int = 50_000
+    """Steps of training."""
+    num_pairs: int = 64
+    """Pairs (x, a) at which models are held against simulation, and simulated futures of each."""
+
+    def __post_init__(self):
+        if not {2, 3} <= set(self.depths):
+            raise ValueError(f"depths hold 2 and 3, which are compared, got {self.depths}")
+
+    @classmethod
+    def tiny(cls):
+        return cls(0, "UMaze", (2,), (2, 3), 1, 2, 8, 4, 1, 8, 2_048, 20, 8)
+
+    @classmethod
+    def cpu(cls):
+        return cls(
+            num_models=3, episodes=50, oracle_episodes=12, num_transitions=300_000, training_steps=6_000
+        )
+
+    @classmethod
+    def paper(cls):
+        return cls()
+
+
+def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+    """Episodes of every agent.
+
+    Beyond the paper: a world in which depth 3 is needed
+    """
+    seeds = range(config.num_models)
+    few = replace(config, episodes=config.oracle_episodes)
+    jobs = {f"models/{s}": partial(calibrate, config, s) for s in seeds}
+    jobs |= {
+        f"{name}/depth-{d}/{s}": partial(plan, size, s, d, n)
+        for name, size, n in (
+            ("learned", config, config.samples),
+            ("same-budget", few, config.oracle_samples),
+        )
+        for d in config.depths
+        for s in seeds
+    }
+    jobs |= {f"oracle/depth-{d}": partial(true_plan, few, d) for d in config.depths}
+    jobs |= {f"alone/{k}": partial(alone, config, k) for k in range(4)}
+    jobs |= {"random": partial(random_switching, config), "guide": partial(guided, config)}
+    jobs |= {"picture": partial(picture, config)}
+    results = cells(jobs)
+    return _metrics(config, results)
+
+
+def calibrate(config: Config, seed: int) -> list[dict[str, Any]]:
+    """How near the models are to simulation, before any planning."""
+    ghms = models(_fit(config, seed))
+    return maze.calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
+
+
+def _fit(config: Config, seed: int) -> MazeFit:
+    return MazeFit(config.maze, seed, config.num_transitions, config.training_steps)
+
+
+def plan(config: Config, seed: int, depth: int, samples: int) -> dict[str, Any]:
+    """Episodes of GGPI at a depth, with learned models.
+
+    Paper: Alg 2
+    """
+    ghms = models(_fit(config, seed))
+    return play(config, planners.planner(ghms, depth, budget(samples, depth), maze.RADIUS))
+
+
+def true_plan(config: Config, depth: int) -> dict[str, Any]:
+    """Episodes of the same planner with the simulator in the models' place.
+
+    Beyond the paper: what perfect models would score
+    """
+    return play(config, oracle(PointMaze(config.maze), depth, config.oracle_samples))
+
+
+def oracle(world: PointMaze, depth: int, samples: int) -> planners.Decide:
+    """The planner on the simulator, at the budget of `samples` for each GSP of depth 2.
+
+    Beyond the paper: what perfect models would score
+    """
+    return planners.oracle(
+        world,
+        maze.policies(),
+        maze.GAMMA,
+        maze.ALPHA,
+        depth=depth,
+        num_samples=budget(samples, depth),
+        radius=maze.RADIUS,
+    )
+
+
+def alone(config: Config, policy: int) -> dict[str, Any]:
+    """Episodes of one policy."""
+    return play(config, planners.alone(maze.policies(), policy))
+
+
+def random_switching(config: Config) -> dict[str, Any]:
+    """Episodes of policies that take turns at random."""
+    return play(config, planners.random_switching(maze.policies(), maze.SWITCH_EVERY))
+
+
+def guided(config: Config) -> dict[str, Any]:
+    """Episodes of the same policies, chosen by one who knows the maze."""
+    return play(config, maze.guide(PointMaze(config.maze)))
+
+
+def play(config: Config, decide: planners.Decide) -> dict[str, Any]:
+    """Steps to the target in each episode (0: not reached), and the time of a decision."""
+    world, seed = PointMaze(config.maze), maze.REPORTED + 1_000 * config.seed
+    timed = planners.Timed(decide)
+    given = maze.tasks(world, config.turns, config.episodes, seed)
+    steps, _ = maze.episodes(world, timed, given, seed, config.max_steps)
+    return {"steps": steps, "seconds_per_plan": timed.seconds_per_decision}
+
+
+def picture(config: Config) -> dict[str, Any]:
+    """An episode at depth 3 to a target behind two turns, and the samples of its first plan."""
+    world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
+    given = maze.tasks(world, (2,), 2, seed)
+    given = maze.Tasks(given.states[1:], given.targets[1:], given.cells[1:], given.turns[1:])
+    ghms = models(_fit(config, 0))
+    agent = GGPIAgent(
+        ghms, target(given.targets[0], maze.RADIUS), depth=3, num_samples=budget(config.samples, 3)
+    )
+    first = agent.plan(given.states[0], key=jax.random.key(seed))
+    best = int(first.best)
+    decide = planners.planner(ghms, 3, budget(config.samples, 3), maze.RADIUS)
+    steps, places = maze.episodes(world, decide, given, seed, config.max_steps)
+    shown = GGPIAgent(
+        ghms, target(given.targets[0], maze.RADIUS), gsps=_suffixes(agent, best), num_samples=SHOWN
+    ).plan(given.states[0], key=jax.random.key(seed + 1))
+    return {
+        "target": given.targets[0],
+        "plan": first.gsps[best].name(ghms.names),
+        "samples": [np.round(part[:, :2].astype(float), 3) for part in shown.samples(0)],
+        "path": np.round(places[:, 0].astype(float), 3),
+        "steps": int(steps[0]),
+    }
+
+
+def _suffixes(agent: GGPIAgent, best: int) -> Any:
+    """The best plan first, and what it becomes after each of its switches."""
+    return suffix_closure([list(agent.gsps)[best]])
+
+
+def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
+    world, turns, depths, seeds = (
+        PointMaze(config.maze),
+        config.turns,
+        config.depths,
+        range(config.num_models),
+    )
+    learned = {d: [results[f"learned/depth-{d}/{s}"] for s in seeds] for d in depths}
+    true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
+    same = {d: [results[f"same-budget/depth-{d}/{s}"] for s in seeds] for d in depths}
+    baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
+    baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
+    targets, cells = maze.targets_by_turns(world), maze.tasks(world, turns, config.episodes, 0).cells
+    gained = {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)}
+    return {
+        "maze": config.maze,
+        "free": world.free,
+        "turns": turns,
+        "targets": {str(k): targets[k] for k in turns},
+        "depths": depths,
+        "num_models": config.num_models,
+        "episodes": config.episodes,
+        "samples": config.samples,
+        "oracle_episodes": config.oracle_episodes,
+        "oracle_samples": config.oracle_samples,
+        "radius": maze.RADIUS,
+        "calibration": scores.mean_calibration([results[f"models/{s}"] for s in seeds]),
+        "learned": {str(d): scores.by_turns(turns, learned[d]) for d in depths},
+        "oracle": {str(d): scores.by_turns(turns, true[d]) for d in depths},
+        "same_budget": {str(d): scores.by_turns(turns, same[d]) for d in depths},
+        "baselines": {name: scores.by_turns(turns, found) for name, found in baselines.items()},
+        "by_target": scores.by_target(cells, learned),
+        "gains": gained,
+        "depth_3_needed": scores.depth_3_needed(config.maze, gained["learned"], targets),
+        "seconds_per_plan": {
+            str(d): float(np.mean([cell["seconds_per_plan"] for cell in learned[d]])) for d in depths
+        },
+        "picture": results["picture"],
+    }
