@@ -14,7 +14,7 @@ from ggpi.ghm import GHMs
 from ggpi.ghm.frame import Frame, fit_frame
 from ggpi.ghm.model import AbstractDensityModel
 from ggpi.ghm.vae import VAEConfig
-from ggpi.policies.linear import linear_policy
+from ggpi.policies.linear import linear_policy, maze_policies
 
 KEY = jax.random.key(0)
 SYSTEM = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.6)
@@ -178,3 +178,12 @@ def test_draws_belong_to_their_pairs():
     assert drawn.shape == (2, 500, 1)
     assert abs(drawn[0].mean() - SYSTEM.mean([0.0], [0.0], GAMMA)[0]) < 0.1
     assert abs(drawn[1].mean() - SYSTEM.mean([5.0], [0.0], GAMMA)[0]) < 0.3
+
+
+def test_dictionary_observations_by_keys(monkeypatch):
+    pytest.importorskip("gymnasium_robotics")
+    monkeypatch.setattr("ggpi.diagnosis.truth.RECORDED", 16)
+    found = true_futures(
+        "gymnasium_robotics:PointMaze_UMaze-v3", maze_policies()[:1], 0, 0.5, keys=("observation",)
+    )
+    assert found.state.shape[1] == found.future.shape[-1] == 4
