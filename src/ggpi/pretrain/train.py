@@ -85,9 +85,9 @@ def preset(name: str, algorithm: str | None = None) -> Config:
 
 CPU_MPO = Config(
     algorithm="mpo",
-    rounds=4000,
+    rounds=2500,
     save_every=200,
-    walk=Walk(num_ants=128, fall=5.0, careful_after=2500),
+    walk=Walk(num_ants=128, fall=5.0, careful_after=1500),
     mpo=mpo.MPO(
         policy_widths=(128, 128),
         critic_widths=(128, 128),
@@ -100,7 +100,7 @@ CPU_MPO = Config(
         epsilon_std=1e-4,
     ),
 )
-"""Smaller networks and batches, larger trust regions: two cores make 160 000 updates, not a million. A fall is cheaper
+"""Smaller networks and batches, larger trust regions: two cores make 100 000 updates, not a million. A fall is cheaper
 than for PPO: rare and large prices are most of what a one-step critic errs by, and hide how actions differ."""
 
 
