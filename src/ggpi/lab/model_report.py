@@ -50,7 +50,12 @@ def report(
 
 def read_models(path: Path) -> GHMs:
     """Models that `ggpi.save` wrote, or those in the directory of a finished `ggpi.fit`."""
-    ghms = saving.load(path / "models" if (path / "models").is_dir() else path)
+    inner = path / "models" if (path / "models").is_dir() else path
+    if not (inner / "about.json").exists():
+        unfinished = (path / "metrics.jsonl").exists() or (path / "world.json").exists()
+        hint = "a fit that is not finished: give the same command again" if unfinished else "no models"
+        raise ValueError(f"{path} holds {hint}; expected a directory that ggpi fit or ggpi.save wrote")
+    ghms = saving.load(inner)
     if not isinstance(ghms, GHMs):
         raise ValueError(f"{path} holds a {type(ghms).__name__}, not models of policies")
     lacking = [policy.name for policy in ghms.policies if isinstance(policy, saving.Foreign)]

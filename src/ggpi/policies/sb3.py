@@ -94,9 +94,11 @@ def _policy(path: Path, kind: str, network: Any, tensors: Any, space: Record, na
 
 def _existing(path: str | Path) -> Path:
     path = Path(path)
-    if not path.exists() and (longer := path.with_name(f"{path.name}.zip")).exists():
+    if path.exists():
+        return path
+    if (longer := path.with_name(f"{path.name}.zip")).exists():
         return longer
-    return path
+    raise FileNotFoundError(f"there is no file {path}; expected a zip that Stable-Baselines3 wrote")
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -63,3 +63,11 @@ def test_one_dimension_is_drawn_as_a_histogram():
     _, axes = style.figure()
     model_report._panel(axes[0, 0], truth, truth.again)
     assert len(axes[0, 0].patches) == 78
+
+
+def test_a_fit_that_is_not_finished_says_so(tmp_path):
+    with pytest.raises(ValueError, match=r"holds no models; expected a directory that ggpi fit"):
+        model_report.read_models(tmp_path)
+    (tmp_path / "world.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"a fit that is not finished: give the same command again"):
+        model_report.read_models(tmp_path)
