@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ggpi.evaluation import QValues, evaluate, evaluate_sampled, ghm_draws
-from ggpi.ghm import GHMs, exact_ghms
+from ggpi.ghm import GHMs, exact_ghms, joined_ghms
 from ggpi.improvement import TIE_TOLERANCE, improve
 from ggpi.mdp import TabularMDP
 from ggpi.policies import TabularPolicy
@@ -113,7 +113,4 @@ def _evaluate(
 def _with_policy(ghms: GHMs, mdp: TabularMDP, policy: TabularPolicy, forget: bool) -> GHMs:
     """The models with those of one more policy; factorisations of the others are kept, or all forgotten."""
     new = exact_ghms(mdp, [policy], ghms.gamma, ghms.alphas)
-    if forget:
-        return new
-    models = {horizon: [*ghms.models[horizon], *new.models[horizon]] for horizon in ghms.models}
-    return GHMs((*ghms.policies, policy), ghms.gamma, ghms.alphas, models)
+    return new if forget else joined_ghms([ghms, new])

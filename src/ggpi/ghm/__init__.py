@@ -1,6 +1,6 @@
 """Geometric horizon models: exact in finite MDPs, learned elsewhere."""
 
-from ggpi.ghm.base import GHMs
+from ggpi.ghm.base import GHMs, joined_ghms
 from ggpi.ghm.exact import (
     ExactGHM,
     bellman,
@@ -21,6 +21,7 @@ __all__ = [
     "cetd_replay",
     "compose",
     "exact_ghms",
+    "joined_ghms",
     "polynomial_steps",
     "successor_features",
     "successor_representation",

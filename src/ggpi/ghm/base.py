@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from ggpi.mdp import beta_of
 from ggpi.switching import GSPs
@@ -60,3 +61,26 @@ class GHMs:
     @property
     def names(self) -> list[str]:
         return [policy.name for policy in self.policies]
+
+
+def joined_ghms(parts: Sequence[GHMs]) -> GHMs:
+    """One set from the models of policies that were learned apart, in the given order; γ and the α's agree.
+
+    Paper: Alg 1
+    """
+    if not parts:
+        raise ValueError("there is nothing to join: give at least one set of models")
+    kinds = {(part.gamma, part.alphas) for part in parts}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"models that are joined have one γ and the same α's, got (γ, α's) in {sorted(kinds)}"
+        )
+    policies = tuple(policy for part in parts for policy in part.policies)
+    models = {horizon: _in_a_row([part.models[horizon] for part in parts]) for horizon in parts[0].models}
+    return GHMs(policies, parts[0].gamma, parts[0].alphas, models)
+
+
+def _in_a_row(groups: Sequence[Any]) -> Any:
+    if isinstance(groups[0], eqx.Module):
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
+    return [model for group in groups for model in group]

@@ -12,6 +12,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.four_rooms_policy_iteration",
         "Fig 4: policy iteration with GGPI, iterations and samples against depth",
     ),
+    "learned-policy-iteration": (
+        "ggpi.lab.learned_policy_iteration",
+        "Alg 1 with learned models: iterations of GPI and of GGPI at depth 2",
+    ),
     "cetd-dynamics": (
         "ggpi.lab.cetd_dynamics",
         "Fig 8, 9: paths of CETD on the simplex, two three-state MDPs",
