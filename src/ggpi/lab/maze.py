@@ -22,7 +22,7 @@ from ggpi.envs import WorldVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.futures import simulate_futures
 from ggpi.ghm.base import GHMs
-from ggpi.lab.planners import Decide, bucket, sample_model, sample_policy
+from ggpi.lab.planners import Decide, sample_model, sample_policy
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.linear import DIRECTIONS, LinearPolicy, maze_policies
 
@@ -96,16 +96,16 @@ def targets_by_turns(maze: PointMaze) -> dict[int, list[Cell]]:
 
 
 def tasks(maze: PointMaze, turns: Sequence[int], per_group: int, seed: int) -> Tasks:
-    """As many tasks for each number of turns, the targets taking turns; the same seed, the same tasks."""
+    """As many tasks for each number of turns, its targets one after the other; the same seed, the same tasks."""
     by_turns = targets_by_turns(maze)
     if missing := set(turns) - set(by_turns):
         raise ValueError(f"targets of this maze need {list(by_turns)} turns, none needs {sorted(missing)}")
     rng, first = np.random.default_rng(seed), np.argwhere(maze.free)[0]
     cells = [by_turns[k][i % len(by_turns[k])] for i in range(per_group) for k in turns]
+    drawn = rng.uniform(-1, 1, (len(cells), 4))  # row by row: fewer tasks are the first of more
     states = np.zeros((len(cells), 4), np.float32)
-    states[:, :2] = maze.centre(*first) + rng.uniform(-0.3, 0.3, (len(cells), 2))
-    middles = maze.centre(*np.array(cells).T)
-    jittered = (middles + rng.uniform(-JITTER, JITTER, middles.shape)).astype(np.float32)
+    states[:, :2] = maze.centre(*first) + 0.3 * drawn[:, :2]
+    jittered = (maze.centre(*np.array(cells).T) + JITTER * drawn[:, 2:]).astype(np.float32)
     return Tasks(states, jittered, cells, np.tile(np.array(turns), per_group))
 
 
@@ -119,13 +119,19 @@ def episodes(
         active = np.flatnonzero(steps == 0)
         if not len(active):
             break
-        rows = np.resize(active, bucket(len(active)))
+        rows = np.resize(active, _size(len(active), len(states)))
         actions = decide(states[rows], given.targets[rows], key)[: len(active)]
         states[active] = maze.step(states[active], actions)
         apart = np.linalg.norm(states[:, :2] - given.targets, axis=1)
         steps[active] = np.where(apart[active] <= RADIUS, t, 0)
         places.append(states[:, :2].copy())
     return steps, np.stack(places)
+
+
+def _size(active: int, total: int) -> int:
+    """All episodes, or a third of them: two programs are compiled, not one for every count."""
+    few = -(-total // 3)
+    return few if active <= few else total
 
 
 def guide(maze: PointMaze) -> Decide:

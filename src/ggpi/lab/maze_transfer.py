@@ -1,8 +1,8 @@
 """Zero-shot transfer in PointMaze: targets anywhere in a maze, reached by policies that know only directions.
 
-The maze is a hook: a U with one more corner, drawn in `HOOK`. A ball starts in its first cell. A plan of n policies
-imagines n − 1 turns, so targets behind two turns are out of sight for depth 2 and in sight for depth 3. Out of
-sight every plan is worth nothing, ties are broken at random, and the ball wanders until it sees something.
+The maze is UMaze, or for the full size a hook: a U with one more corner, drawn in `HOOK`. A ball starts in the
+first cell. A plan of n policies imagines n − 1 turns, so targets behind two turns are out of sight for depth 2 and
+in sight for depth 3. Out of sight every plan is worth nothing, and the ball wanders until it sees something.
 
 Equal budgets as for the ant: n samples for each of 16 GSPs at depth 2, 4n for each of 4 at depth 1, n/4 of 64 at
 depth 3, n/16 of 256 at depth 4. The oracle plans with the simulator in the models' place: what perfect models would
@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 
 from ggpi.agents import GGPIAgent
@@ -26,7 +25,6 @@ from ggpi.lab.maze_transfer_shown import plot as plot
 from ggpi.lab.maze_transfer_shown import table as table
 from ggpi.lab.planners import budget
 from ggpi.rewards import target
-from ggpi.switching import suffix_closure
 
 HOOK = """
 #####
@@ -38,6 +36,7 @@ HOOK = """
 #####
 """
 SHOWN = 60
+"""Samples for each GSP in the plans of the picture."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +55,12 @@ class Config:
     """Episodes of each agent for each number of turns, the same for all."""
     samples: int = 64
     """Samples n for each GSP of depth 2."""
-    max_steps: int = 50
+    max_steps: int = 40
     """Steps of an episode."""
     oracle_episodes: int = 40
     """Episodes of the oracle for each number of turns: the first ones of all."""
     oracle_samples: int = 16
-    """The oracle's samples n for each GSP of depth 2."""
+    """The oracle's samples n for each GSP of depth 2: every one is true, so it needs fewer."""
     num_transitions: int = 1_000_000
     """Transitions that models learn from."""
     training_steps: int = 50_000
@@ -79,9 +78,7 @@ class Config:
 
     @classmethod
     def cpu(cls):
-        return cls(
-            num_models=3, episodes=50, oracle_episodes=12, num_transitions=300_000, training_steps=6_000
-        )
+        return cls(0, "UMaze", (0, 1, 2), (1, 2, 3, 4), 3, 34, 64, 40, 8, 16, 200_000, 4_000, 32)
 
     @classmethod
     def paper(cls):
@@ -97,13 +94,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     few = replace(config, episodes=config.oracle_episodes)
     jobs = {f"models/{s}": partial(calibrate, config, s) for s in seeds}
     jobs |= {
-        f"{name}/depth-{d}/{s}": partial(plan, size, s, d, n)
-        for name, size, n in (
-            ("learned", config, config.samples),
-            ("same-budget", few, config.oracle_samples),
-        )
-        for d in config.depths
-        for s in seeds
+        f"learned/depth-{d}/{s}": partial(plan, config, s, d) for s in seeds for d in config.depths[::-1]
     }
     jobs |= {f"oracle/depth-{d}": partial(true_plan, few, d) for d in config.depths}
     jobs |= {f"alone/{k}": partial(alone, config, k) for k in range(4)}
@@ -123,13 +114,13 @@ def _fit(config: Config, seed: int) -> MazeFit:
     return MazeFit(config.maze, seed, config.num_transitions, config.training_steps)
 
 
-def plan(config: Config, seed: int, depth: int, samples: int) -> dict[str, Any]:
+def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:
     """Episodes of GGPI at a depth, with learned models.
 
     Paper: Alg 2
     """
     ghms = models(_fit(config, seed))
-    return play(config, planners.planner(ghms, depth, budget(samples, depth), maze.RADIUS))
+    return play(config, planners.planner(ghms, depth, budget(config.samples, depth), maze.RADIUS))
 
 
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
@@ -181,45 +172,35 @@ def play(config: Config, decide: planners.Decide) -> dict[str, Any]:
 
 
 def picture(config: Config) -> dict[str, Any]:
-    """An episode at depth 3 to a target behind two turns, and the samples of its first plan."""
+    """An episode at depth 3 to a target behind two turns, and the samples of its first plan, more than else."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
-    given = maze.tasks(world, (2,), 2, seed)
-    given = maze.Tasks(given.states[1:], given.targets[1:], given.cells[1:], given.turns[1:])
+    given = maze.tasks(world, (2,), 1, seed)
     ghms = models(_fit(config, 0))
-    agent = GGPIAgent(
-        ghms, target(given.targets[0], maze.RADIUS), depth=3, num_samples=budget(config.samples, 3)
-    )
-    first = agent.plan(given.states[0], key=jax.random.key(seed))
-    best = int(first.best)
-    decide = planners.planner(ghms, 3, budget(config.samples, 3), maze.RADIUS)
+    agent = GGPIAgent(ghms, target(given.targets[0], maze.RADIUS), depth=3, num_samples=SHOWN)
+    plans = []
+
+    def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+        plans.append(agent.plan(states[0], key=key))
+        return plans[-1].action[None]
+
     steps, places = maze.episodes(world, decide, given, seed, config.max_steps)
-    shown = GGPIAgent(
-        ghms, target(given.targets[0], maze.RADIUS), gsps=_suffixes(agent, best), num_samples=SHOWN
-    ).plan(given.states[0], key=jax.random.key(seed + 1))
+    best = int(plans[0].best)
     return {
         "target": given.targets[0],
-        "plan": first.gsps[best].name(ghms.names),
-        "samples": [np.round(part[:, :2].astype(float), 3) for part in shown.samples(0)],
+        "plan": plans[0].gsps[best].name(ghms.names),
+        "samples": [np.round(part[:, :2].astype(float), 3) for part in plans[0].samples(best)],
         "path": np.round(places[:, 0].astype(float), 3),
         "steps": int(steps[0]),
     }
 
 
-def _suffixes(agent: GGPIAgent, best: int) -> Any:
-    """The best plan first, and what it becomes after each of its switches."""
-    return suffix_closure([list(agent.gsps)[best]])
-
-
 def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
-    world, turns, depths, seeds = (
-        PointMaze(config.maze),
-        config.turns,
-        config.depths,
-        range(config.num_models),
-    )
+    world, seeds = PointMaze(config.maze), range(config.num_models)
+    turns, depths = config.turns, config.depths
     learned = {d: [results[f"learned/depth-{d}/{s}"] for s in seeds] for d in depths}
     true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
-    same = {d: [results[f"same-budget/depth-{d}/{s}"] for s in seeds] for d in depths}
+    few = config.oracle_episodes * len(turns)
+    same = {d: [{"steps": part["steps"][:few]} for part in parts] for d, parts in learned.items()}
     baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
     baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
     targets, cells = maze.targets_by_turns(world), maze.tasks(world, turns, config.episodes, 0).cells
@@ -239,7 +220,7 @@ def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
         "calibration": scores.mean_calibration([results[f"models/{s}"] for s in seeds]),
         "learned": {str(d): scores.by_turns(turns, learned[d]) for d in depths},
         "oracle": {str(d): scores.by_turns(turns, true[d]) for d in depths},
-        "same_budget": {str(d): scores.by_turns(turns, same[d]) for d in depths},
+        "same_episodes": {str(d): scores.by_turns(turns, same[d]) for d in depths},
         "baselines": {name: scores.by_turns(turns, found) for name, found in baselines.items()},
         "by_target": scores.by_target(cells, learned),
         "gains": gained,

@@ -47,7 +47,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     true = f"{metrics['oracle_episodes']} episodes, n = {metrics['oracle_samples']}"
     shown = Table(
         title="Targets reached, %, by the turns of the shortest route",
-        caption=f"90% bootstrap intervals; each number of turns: {learned}; oracle: {true}",
+        caption=f"90% bootstrap intervals; for each number of turns {learned}; oracle: {true}",
         title_justify="left",
     )
     shown.add_column("agent")
@@ -91,10 +91,8 @@ def _percent(row: dict[str, float], unit: float) -> str:
 def plot(metrics: dict[str, Any]) -> Figure:
     """Success against depth, with learned models and with the simulator; a plan of depth 3; what came of it."""
     canvas, axes = style.figure(1, 4, size=(2.9, 3.1))
-    _draw_success(axes[0, 0], metrics, "learned", f"learned models, n = {metrics['samples']}")
-    _draw_success(
-        axes[0, 1], metrics, "oracle", f"the simulator in their place, n = {metrics['oracle_samples']}"
-    )
+    _draw_success(axes[0, 0], metrics, "learned", "learned models")
+    _draw_success(axes[0, 1], metrics, "oracle", "the simulator in their place")
     axes[0, 0].set_ylabel("targets reached, %")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=8, frameon=False)

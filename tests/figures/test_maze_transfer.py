@@ -1,0 +1,57 @@
+"""The maze's experiment at its smallest size; and its claim, with the simulator in the models' place."""
+
+import jax
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium_robotics")
+
+from ggpi.envs.maze import PointMaze
+from ggpi.lab import maze, maze_scores, maze_transfer
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_run_has_every_number():
+    metrics = maze_transfer.run(maze_transfer.Config.tiny())
+    assert set(metrics["learned"]) == set(metrics["oracle"]) == set(metrics["same_episodes"]) == {"2", "3"}
+    assert {"right alone", "random switching", "guide who knows the maze"} <= set(metrics["baselines"])
+    assert all(np.isfinite(list(row.values())).all() for row in metrics["calibration"])
+    assert metrics["targets"] == {"2": [(3, 1), (3, 2)]}
+    assert metrics["depth_3_needed"]["maze"] == "UMaze"
+    assert len(maze_transfer.table(metrics)) == 3
+    assert len(maze_transfer.plot(metrics).axes) == 4
+
+
+def test_two_turns_are_out_of_sight_for_depth_two():
+    world = PointMaze("UMaze")
+    given = maze.tasks(world, (2,), 8, seed=0)
+    key, right = jax.random.key(0), []
+    for depth in (2, 3):
+        actions = maze_transfer.oracle(world, depth, 16)(given.states, given.targets, key)
+        right.append(int((actions[:, 0] > 0.5).sum()))
+    assert right[1] >= 6 > right[0]
+
+
+def test_routes_and_turns():
+    world = PointMaze(maze_transfer.HOOK.strip())
+    found = maze.targets_by_turns(world)
+    assert {turns: len(cells) for turns, cells in found.items()} == {0: 2, 1: 2, 2: 2, 3: 2, 4: 2}
+    assert maze.route(world.free, (1, 1), (3, 3)) == [(1, 1), (1, 2), (1, 3), (2, 3), (3, 3)]
+    given = maze.tasks(world, (0, 3), 3, seed=1)
+    assert given.turns.tolist() == [0, 3] * 3 and given.cells[0] in found[0]
+    fewer = maze.tasks(world, (0, 3), 2, seed=1)
+    assert np.array_equal(fewer.targets, given.targets[:4]) and np.array_equal(fewer.states, given.states[:4])
+
+
+def test_depth_three_is_named_where_it_is_twenty_points_above():
+    played = {2: [{"steps": [5, 0, 5, 0]}], 3: [{"steps": [5, 9, 5, 0]}]}
+    gained = maze_scores.gains((0, 2), played)
+    assert gained["3 over 2"]["0"]["mean"] == 0 and gained["3 over 2"]["2"]["mean"] == 50
+    named = maze_scores.depth_3_needed("UMaze", gained, {0: [(1, 2)], 2: [(3, 1)]})
+    assert named["targets"] == [(3, 1)] and named["turns"] == [2]
