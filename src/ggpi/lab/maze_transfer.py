@@ -90,16 +90,15 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Beyond the paper: a world in which depth 3 is needed
     """
-    seeds = range(config.num_models)
-    few = replace(config, episodes=config.oracle_episodes)
-    jobs = {f"models/{s}": partial(calibrate, config, s) for s in seeds}
-    jobs |= {
-        f"learned/depth-{d}/{s}": partial(plan, config, s, d) for s in seeds for d in config.depths[::-1]
-    }
-    jobs |= {f"oracle/depth-{d}": partial(true_plan, few, d) for d in config.depths}
+    few, deepest_first = replace(config, episodes=config.oracle_episodes), config.depths[::-1]
+    jobs: dict[str, Any] = {}
+    for s in range(config.num_models):
+        jobs |= {f"models/{s}": partial(calibrate, config, s)}
+        jobs |= {f"learned/depth-{d}/{s}": partial(plan, config, s, d) for d in deepest_first}
+    jobs |= {"picture": partial(picture, config)}
     jobs |= {f"alone/{k}": partial(alone, config, k) for k in range(4)}
     jobs |= {"random": partial(random_switching, config), "guide": partial(guided, config)}
-    jobs |= {"picture": partial(picture, config)}
+    jobs |= {f"oracle/depth-{d}": partial(true_plan, few, d) for d in deepest_first}
     results = cells(jobs)
     return _metrics(config, results)
 
