@@ -21,6 +21,8 @@ TAIL = 0.01
 """Rows are preferred from which at most this mass of T lies beyond the record."""
 RECORDED = 1024
 """Pairs that are read from trajectories, each with one future."""
+FEWEST = 256
+"""Rows that these pairs are drawn from, at least: those with the longest records if too few are long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,9 +103,9 @@ def _simulated(world, policies, index, beta, num_pairs, num_samples, seed) -> Tr
 def recorded_futures(data: Transitions, policy: int, beta: float, n: int, *, seed: int = 0) -> Truth:
     """n pairs of a record with one X_T each; the steps after the pair's own are those that `policy` took.
 
-    Pairs come from rows with a long record ahead, if there are such rows. A T beyond the record is left
-    out and drawn again, which favours the near future a little: `left_out` says how often that happened. A
-    terminated episode stays at its end, and no T lies beyond it.
+    Pairs come from rows with a long record ahead, or from the longest if there are few such rows. A T beyond the
+    record is left out and drawn again, which favours the near future a little: `left_out` says how often that
+    happened. A terminated episode stays at its end, and no T lies beyond it.
 
     Paper: Eq 7
     """
@@ -111,8 +113,8 @@ def recorded_futures(data: Transitions, policy: int, beta: float, n: int, *, see
     length = followed_steps(data, policy)
     ends = np.asarray(data.terminated, bool)[np.arange(len(data)) + length - 1]
     needed = math.ceil(math.log(TAIL) / math.log(beta)) if beta > 0 else 1
-    long = np.flatnonzero((length >= needed) | ends)
-    rows = rng.choice(long if len(long) else np.flatnonzero(length == length.max()), n)
+    reach = np.where(ends, needed, np.minimum(length, needed))
+    rows = rng.choice(np.flatnonzero(reach >= np.sort(reach)[-min(FEWEST, len(reach))]), n)
     left_out, drawn = 0, []
     for _ in range(2):
         time, missing = rng.geometric(1 - beta, n), np.ones(n, bool)

@@ -154,6 +154,8 @@ def test_other_policies_steps_are_not_followed():
     data = ggpi.collect(ENVS, [POLICY, POLICY], 3000, switch_every=5, seed=3)
     truth = recorded_futures(data, 0, 0.8, 200)
     assert truth.left_out > 0
+    far = recorded_futures(data, 0, 0.99, 200)
+    assert len(np.unique(far.state, axis=0)) > 50, "not only the few rows with the longest record"
     with pytest.raises(ValueError, match="models of 1 policies, got 2"):
         ggpi.diagnose(models(), [POLICY, POLICY], data, key=KEY)
 
