@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class GSPs:
     def __iter__(self) -> Iterator[GSP]:
         return iter(self.gsps)
 
-    def __getitem__(self, index: int) -> GSP:
+    def __getitem__(self, index: SupportsIndex) -> GSP:
         return self.gsps[index]
 
     def __contains__(self, gsp: object) -> bool:
