@@ -60,11 +60,11 @@ def best_values(
 
 
 @eqx.filter_jit
-def _train(network: MLP, states: Any, regret: Any, steps: int) -> MLP:
-    optimiser = optax.adam(optax.linear_schedule(3e-3, 0.0, steps))
+def _train(network: MLP, states: Any, best: Any, steps: int) -> MLP:
+    optimiser = optax.adam(optax.linear_schedule(1e-2, 0.0, steps))
 
     def loss(network):
-        return (jax.nn.softmax(network(states)) * regret).sum(axis=1).mean()
+        return optax.softmax_cross_entropy_with_integer_labels(network(states), best).mean()
 
     def step(carry, _):
         network, state = carry
@@ -75,13 +75,12 @@ def _train(network: MLP, states: Any, regret: Any, steps: int) -> MLP:
 
 
 def fitted_policy(states: np.ndarray, q: np.ndarray, steps: int, *, key: Key) -> CategoricalPolicy:
-    """A softmax network of least mean regret Σ_a π(a|x) (max_b q(x, b) − q(x, a)) over states.
+    """A softmax network that is taught the greedy actions of q [B, A] by cross-entropy.
 
     Beyond the paper: Algorithm 1 improves state by state; a network needs a rule for all of them
     """
-    regret = q.max(axis=1, keepdims=True) - q
-    scaled = jnp.asarray(regret / max(regret.mean(), 1e-12), jnp.float32)
-    network = _train(_network(key), jnp.asarray(states, jnp.float32), scaled, steps)
+    best = jnp.asarray(q.argmax(axis=1), jnp.int32)
+    network = _train(_network(key), jnp.asarray(states, jnp.float32), best, steps)
     return CategoricalPolicy(network, "π", NUM_ACTIONS)
 
 
