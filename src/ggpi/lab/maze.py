@@ -32,7 +32,7 @@ SPEED = 4.0
 """Cells per second; a step takes 0.1 s."""
 RADIUS = 0.5
 JITTER = 0.1
-SWITCH_EVERY, EPISODE = 20, 60
+SWITCH_EVERY, EPISODE = 60, 60
 """Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
 FAR = 0.5
 """A sample is far from the truth when no simulated future is within this distance."""

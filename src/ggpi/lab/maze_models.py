@@ -36,7 +36,7 @@ class MazeFit:
     """Transitions per model and step."""
     learning_rate: float = 2e-3
     """Adam's step size; it falls to zero over the run."""
-    n_step: int = 20
+    n_step: int = 60
     """Recorded steps that CETD follows before the model is asked."""
     layers: int = 2
     """Coupling layers of a flow."""

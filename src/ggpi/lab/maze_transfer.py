@@ -35,6 +35,8 @@ HOOK = """
 #...#
 #####
 """
+RANDOM_TURN = 20
+"""Longest turn under random switching."""
 SHOWN = 60
 """Samples for each GSP in the plans of the picture."""
 
@@ -153,7 +155,7 @@ def alone(config: Config, policy: int) -> dict[str, Any]:
 
 def random_switching(config: Config) -> dict[str, Any]:
     """Episodes of policies that take turns at random."""
-    return play(config, planners.random_switching(maze.policies(), maze.SWITCH_EVERY))
+    return play(config, planners.random_switching(maze.policies(), RANDOM_TURN))
 
 
 def guided(config: Config) -> dict[str, Any]:
