@@ -60,7 +60,7 @@ def best_values(
 
 
 @eqx.filter_jit
-def _train(network: MLP, states: Any, best: Any, steps: int) -> MLP:
+def _train(network: Any, states: Any, best: Any, steps: int) -> Any:
     optimiser = optax.adam(optax.linear_schedule(1e-2, 0.0, steps))
 
     def loss(network):

@@ -279,7 +279,8 @@ def plot(metrics: dict[str, Any]) -> Figure:
         ax.set_title(STARTS[start], fontsize=9, color=style.INK)
         ax.set_xlabel("iteration", fontsize=9)
     axes[0, 0].set_ylabel("return, % of the optimum", fontsize=9)
-    axes[0, 0].legend(fontsize=7, frameon=False)
+    named = axes[0, 0].get_legend_handles_labels()
+    canvas.legend(*named, loc="outside right upper", fontsize=7, frameon=False)
     return canvas
 
 
