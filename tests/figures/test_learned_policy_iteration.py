@@ -33,7 +33,8 @@ def test_with_exact_models_depth_2_reaches_the_stated_return_first():
     curves = [parts.exact_returns("right", *given, depth, 6) for depth in (1, 2)]
     first = [int(np.argmax(np.array(curve) >= config.stated)) for curve in curves]
     assert first == [5, 2]
-    assert parts.exact_returns("uniform", *given, 1, 1)[1] > 0.95
+    uniform = [parts.exact_returns("uniform", *given, depth, 2) for depth in (1, 2)]
+    assert uniform[0] == pytest.approx(uniform[1]) and uniform[0][2] > 0.99
 
 
 def test_returns_are_what_a_long_simulation_earns():
