@@ -11,13 +11,12 @@ Algorithm 1 with networks in the place of tables, in a gridworld that is seen th
     gpi       Π = {π₀, …, πₖ}: GPI over all policies so far, their models kept
     depth-2   Π = {π₀ → πₖ, …, πₖ₋₁ → πₖ, πₖ}: GGPI with the switching policies that end in the newest
 
-Each iteration of each method learns the models of one policy, from equally many episodes.
+Each iteration of each method learns the models of one policy, from equally many episodes. Returns are exact, means
+of V^π over all cells as shares of the optimum. The same loop with exact models and tables is the oracle.
 
-Returns are exact: the cells are a finite MDP, and V^π of a network is that of its probabilities there, over the
-noise of observations. They are means over all cells, as shares of the optimum. The same loop with exact models
-and tables is the oracle. Two first policies: one that always goes right, which knows the way that its greedy
-improvement forgets (Ex D.4), so that exact policy iteration needs as many iterations as the corridor has cells and
-depth 2 needs two; and the uniform one, after which two exact improvements are optimal at either depth.
+The policy that always goes right knows the way that its greedy improvement forgets (Ex D.4): exact policy
+iteration needs an iteration for every cell of the corridor, depth 2 needs two. Learned, at the `cpu` size, depth 2
+needs 2.0 and policy iteration 2.7, not 4: its networks are not as strict. No method keeps to the optimum.
 """
 
 from collections.abc import Sequence
