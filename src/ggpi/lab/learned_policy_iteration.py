@@ -16,7 +16,7 @@ of V^π over all cells as shares of the optimum. The same loop with exact models
 
 The policy that always goes right knows the way that its greedy improvement forgets (Ex D.4): exact policy
 iteration needs an iteration for every cell of the corridor, depth 2 needs two. Learned, at the `cpu` size, depth 2
-needs 2.0 and policy iteration 2.7, not 4: its networks are not as strict. No method keeps to the optimum.
+needs 2.0 and policy iteration 2.7, not 4 (why was not measured). Afterwards returns waver at 85 to 99%.
 """
 
 from collections.abc import Sequence
