@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("gymnasium_robotics")
 
 from ggpi.envs.maze import PointMaze
-from ggpi.lab import maze, maze_scores, maze_transfer
+from ggpi.lab import maze, maze_scores, maze_transfer, planners
+from ggpi.switching import compositions
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +30,17 @@ def test_run_has_every_number():
 
 
 def test_two_turns_are_out_of_sight_for_depth_two():
-    world = PointMaze("UMaze")
-    given = maze.tasks(world, (2,), 8, seed=0)
-    key, right = jax.random.key(0), []
-    for depth in (2, 3):
-        actions = maze_transfer.oracle(world, depth, 16)(given.states, given.targets, key)
-        right.append(int((actions[:, 0] > 0.5).sum()))
-    assert right[1] >= 6 > right[0]
+    world, policies = PointMaze("UMaze"), maze.policies()
+    given = maze.tasks(world, (2,), 1, seed=0)
+    assert given.cells == [(3, 1)]
+    best = []
+    for depth, samples in ((2, 64), (3, 64)):
+        gsps = compositions(4, depth, maze.ALPHA)
+        values = planners.true_values(world, policies, maze.GAMMA, gsps, samples, maze.RADIUS)
+        value = values(given.states, given.targets, jax.random.key(0))[:, 0]
+        best.append((float(value.max()), gsps[int(value.argmax())].policies))
+    assert best[0][0] == 0
+    assert best[1][0] > 0 and best[1][1] == (0, 3, 2), "right, down, left"
 
 
 def test_routes_and_turns():

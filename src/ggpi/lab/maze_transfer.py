@@ -80,7 +80,7 @@ class Config:
 
     @classmethod
     def cpu(cls):
-        return cls(0, "UMaze", (0, 1, 2), (1, 2, 3, 4), 3, 34, 64, 40, 8, 16, 200_000, 4_000, 32)
+        return cls(0, "UMaze", (0, 1, 2), (1, 2, 3, 4), 3, 34, 64, 40, 8, 16, 200_000, 5_000, 32)
 
     @classmethod
     def paper(cls):
@@ -93,14 +93,15 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     Beyond the paper: a world in which depth 3 is needed
     """
     few, deepest_first = replace(config, episodes=config.oracle_episodes), config.depths[::-1]
+    true = {f"oracle/depth-{d}": partial(true_plan, few, d) for d in deepest_first}
     jobs: dict[str, Any] = {}
     for s in range(config.num_models):
         jobs |= {f"models/{s}": partial(calibrate, config, s)}
         jobs |= {f"learned/depth-{d}/{s}": partial(plan, config, s, d) for d in deepest_first}
+        jobs |= true  # after the first models: a run that is cut short has both
     jobs |= {"picture": partial(picture, config)}
     jobs |= {f"alone/{k}": partial(alone, config, k) for k in range(4)}
     jobs |= {"random": partial(random_switching, config), "guide": partial(guided, config)}
-    jobs |= {f"oracle/depth-{d}": partial(true_plan, few, d) for d in deepest_first}
     results = cells(jobs)
     return _metrics(config, results)
 

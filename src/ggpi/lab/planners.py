@@ -20,7 +20,7 @@ from ggpi.futures import simulate_futures
 from ggpi.ghm.base import GHMs
 from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Reward, targets
-from ggpi.switching import compositions
+from ggpi.switching import GSPs, compositions
 
 Decide = Callable[[np.ndarray, np.ndarray, Any], np.ndarray]
 """(states [b, D], targets [b, 2], key) ↦ actions [b, A]."""
@@ -62,23 +62,39 @@ def oracle(
     radius: float,
 ) -> Decide:
     """The same planner with samples of `world.step` in the place of models."""
-    ghms = GHMs(tuple(policies), gamma, (alpha,), {})
-    gsps = compositions(len(policies), depth, alpha)
-    tree, _ = build_tree([segments_of(gsp, gamma) for gsp in gsps], ghms, "arrival")
-    simulated, bank = Simulated(policies, world), PolicyBank(policies)
+    gsps, bank = compositions(len(policies), depth, alpha), PolicyBank(policies)
+    values = true_values(world, policies, gamma, gsps, num_samples, radius)
     heads, act = np.array([gsp.head for gsp in gsps]), eqx.filter_jit(PolicyBank.sample)
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
         draw_key, tie_key, act_key = jax.random.split(key, 3)
-        drawn = draw(tree, simulated, states, None, num_samples, form="arrival", key=draw_key)
-        reward: Reward = targets(goals, radius)
-        pay = payment(reward.values, "arrival", None, gamma)
-        value = np.asarray(worth(tree, pay, states, drawn, form="arrival").mean(axis=-1))
+        value = values(states, goals, draw_key)
         lots = np.asarray(jax.random.uniform(tie_key, value.shape))
         best = np.where(value == value.max(axis=0), lots, -1.0).argmax(axis=0)
         return np.asarray(act(bank, heads[best], states, key=act_key))
 
     return decide
+
+
+def true_values(
+    world: Any, policies: Sequence[Any], gamma: float, gsps: GSPs, num_samples: int, radius: float
+) -> Decide:
+    """(states [b, D], targets [b, 2], key) ↦ values [N, b] of the GSPs, estimated by simulation.
+
+    Paper: Thm 3.2
+    """
+    alphas = tuple(dict.fromkeys(alpha for gsp in gsps for alpha in gsp.alphas))
+    ghms = GHMs(tuple(policies), gamma, alphas, {})
+    tree, _ = build_tree([segments_of(gsp, gamma) for gsp in gsps], ghms, "arrival")
+    simulated = Simulated(policies, world)
+
+    def values(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+        drawn = draw(tree, simulated, states, None, num_samples, form="arrival", key=key)
+        reward: Reward = targets(goals, radius)
+        pay = payment(reward.values, "arrival", None, gamma)
+        return np.asarray(worth(tree, pay, states, drawn, form="arrival").mean(axis=-1))
+
+    return values
 
 
 class Simulated:
