@@ -34,7 +34,7 @@ def test_two_turns_are_out_of_sight_for_depth_two():
     given = maze.tasks(world, (2,), 1, seed=0)
     assert given.cells == [(3, 1)]
     best = []
-    for depth, samples in ((2, 64), (3, 64)):
+    for depth, samples in ((2, 16), (3, 64)):
         gsps = compositions(4, depth, maze.ALPHA)
         values = planners.true_values(world, policies, maze.GAMMA, gsps, samples, maze.RADIUS)
         value = values(given.states, given.targets, jax.random.key(0))[:, 0]
