@@ -33,6 +33,10 @@ class Recipe:
     chunk: int = 250
     """Steps between two looks of Python at the training."""
 
+    def __post_init__(self):
+        if self.decay not in ("linear", "constant"):
+            raise ValueError(f"decay is 'linear' or 'constant', got {self.decay!r}")
+
 
 PRESETS = {
     "cpu": Recipe(),

@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 
@@ -49,7 +49,7 @@ class FitConfig:
     """Transitions per model and step: 256 trajectories of 20 steps."""
     learning_rate: float = 3e-4
     """Adam's step size."""
-    decay: str = "constant"
+    decay: Literal["linear", "constant"] = "constant"
     """Whether the step size falls to zero over the run: linear or constant."""
     n_step: int = 1
     """Recorded steps that CETD follows before the model is asked."""
@@ -91,7 +91,7 @@ def learn(config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, 
         steps=config.steps,
         batch_size=config.batch_size,
         learning_rate=config.learning_rate,
-        decay="linear" if config.decay == "linear" else "constant",
+        decay=config.decay,
         spec=SPEC,
         out=out,
     )
