@@ -24,8 +24,8 @@ def test_run_has_every_number():
     assert {"right alone", "random switching", "guide who knows the maze"} <= set(metrics["baselines"])
     assert all(np.isfinite(list(row.values())).all() for row in metrics["calibration"])
     assert metrics["targets"] == {"2": [(3, 1), (3, 2)]}
-    assert metrics["depth_3_needed"]["maze"] == "UMaze"
-    assert len(maze_transfer.table(metrics)) == 3
+    assert metrics["depth_3_needed"]["learned"]["maze"] == "UMaze"
+    assert len(maze_transfer.table(metrics)) == 4
     assert len(maze_transfer.plot(metrics).axes) == 4
 
 
@@ -58,5 +58,6 @@ def test_depth_three_is_named_where_it_is_twenty_points_above():
     played = {2: [{"steps": [5, 0, 5, 0]}], 3: [{"steps": [5, 9, 5, 0]}]}
     gained = maze_scores.gains((0, 2), played)
     assert gained["3 over 2"]["0"]["mean"] == 0 and gained["3 over 2"]["2"]["mean"] == 50
-    named = maze_scores.depth_3_needed("UMaze", gained, {0: [(1, 2)], 2: [(3, 1)]})
-    assert named["targets"] == [(3, 1)] and named["turns"] == [2]
+    rows = maze_scores.by_target([(1, 2), (3, 1)] * 2, played)
+    named = maze_scores.depth_3_needed("UMaze", rows)
+    assert named["targets"] == [(3, 1)] and named["points"] == [50]

@@ -63,17 +63,14 @@ def gains(turns: Sequence[int], found: Mapping[int, Played]) -> dict[str, dict[s
     return gained
 
 
-def depth_3_needed(
-    maze: str, gained: Mapping[str, Any], targets: Mapping[int, Sequence[Cell]]
-) -> dict[str, Any]:
-    """The maze, and the targets for which depth 3 is at least 20 points above depth 2."""
-    points = gained["3 over 2"]
-    turns = [group for group in targets if str(group) in points and points[str(group)]["mean"] >= POINTS]
+def depth_3_needed(maze: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The maze, and the targets for which depth 3 is at least 20 points above depth 2; of the rows of `by_target`."""
+    points = [100 * (row["success"]["3"] - row["success"]["2"]) for row in rows]
+    named = [i for i, gained in enumerate(points) if gained >= POINTS]
     return {
         "maze": maze,
-        "turns": turns,
-        "targets": [cell for group in turns for cell in targets[group]],
-        "points": {str(group): points[str(group)] for group in turns},
+        "targets": [rows[i]["cell"] for i in named],
+        "points": [points[i] for i in named],
     }
 
 

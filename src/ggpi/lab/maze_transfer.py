@@ -207,6 +207,10 @@ def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
     baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
     targets, cells = maze.targets_by_turns(world), maze.tasks(world, turns, config.episodes, 0).cells
     gained = {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)}
+    targets_reached = {
+        "learned": scores.by_target(cells, learned),
+        "oracle": scores.by_target(cells[:few], true),
+    }
     return {
         "maze": config.maze,
         "free": world.free,
@@ -224,9 +228,11 @@ def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
         "oracle": {str(d): scores.by_turns(turns, true[d]) for d in depths},
         "same_episodes": {str(d): scores.by_turns(turns, same[d]) for d in depths},
         "baselines": {name: scores.by_turns(turns, found) for name, found in baselines.items()},
-        "by_target": scores.by_target(cells, learned),
+        "by_target": targets_reached,
         "gains": gained,
-        "depth_3_needed": scores.depth_3_needed(config.maze, gained["learned"], targets),
+        "depth_3_needed": {
+            name: scores.depth_3_needed(config.maze, rows) for name, rows in targets_reached.items()
+        },
         "seconds_per_plan": {
             str(d): float(np.mean([cell["seconds_per_plan"] for cell in learned[d]])) for d in depths
         },

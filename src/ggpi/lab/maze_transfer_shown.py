@@ -16,8 +16,13 @@ COLOURS = (style.RED, style.YELLOW, style.BLUE, style.GREEN, style.PURPLE)
 
 
 def table(metrics: dict[str, Any]) -> list[Table]:
-    """Models against simulation; success of every agent by turns; what one more policy in a plan is worth."""
-    return [_calibration_table(metrics), _success_table(metrics), _gain_table(metrics)]
+    """Models against simulation; success by turns; what one more policy in a plan is worth; success by target."""
+    return [
+        _calibration_table(metrics),
+        _success_table(metrics),
+        _gain_table(metrics),
+        _target_table(metrics),
+    ]
 
 
 def _calibration_table(metrics: dict[str, Any]) -> Table:
@@ -62,13 +67,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
 
 
 def _gain_table(metrics: dict[str, Any]) -> Table:
-    named = metrics["depth_3_needed"]
-    cells = ", ".join(f"({row}, {column})" for row, column in named["targets"]) or "none"
-    shown = Table(
-        title="Points gained by one more policy in a plan",
-        caption=f"depth 3 is at least 20 points above depth 2 for the targets in (row, column): {cells}",
-        title_justify="left",
-    )
+    shown = Table(title="Points gained by one more policy in a plan", title_justify="left")
     shown.add_column("depth")
     for turns in metrics["turns"]:
         shown.add_column(_turns(turns), justify="right")
@@ -78,6 +77,29 @@ def _gain_table(metrics: dict[str, Any]) -> Table:
                 f"{depths}, {models}", *(_percent(row[str(turns)], 1) for turns in metrics["turns"])
             )
     return shown
+
+
+def _target_table(metrics: dict[str, Any]) -> Table:
+    named = {name: found["targets"] for name, found in metrics["depth_3_needed"].items()}
+    words = "; ".join(f"{name}: {_cells(cells)}" for name, cells in named.items())
+    shown = Table(
+        title="Targets reached, %, target by target",
+        caption=f"depth 3 is at least 20 points above depth 2 with models {words}",
+        title_justify="left",
+    )
+    shown.add_column("models")
+    shown.add_column("target (row, column)")
+    for depth in metrics["depths"]:
+        shown.add_column(f"depth {depth}", justify="right")
+    for name, rows in metrics["by_target"].items():
+        for row in rows:
+            numbers = (f"{100 * row['success'][str(depth)]:.0f}" for depth in metrics["depths"])
+            shown.add_row(name, _cells([row["cell"]]), *numbers)
+    return shown
+
+
+def _cells(cells: list[list[int]]) -> str:
+    return ", ".join(f"({row}, {column})" for row, column in cells) or "none"
 
 
 def _turns(turns: int) -> str:
