@@ -47,7 +47,7 @@ class Config:
 
     @classmethod
     def tiny(cls):
-        return cls(preset="tiny", samples=4, moments=1, steps=6, episodes=1)
+        return cls(preset="cpu", samples=4, moments=1, steps=6, episodes=1)
 
     @classmethod
     def cpu(cls):
