@@ -101,6 +101,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         "radius": config.radius,
         "samples": config.samples,
         "depths": config.depths,
+        "oracle_samples": config.oracle_samples,
         "calibration": [results[f"models/{s}"] for s in range(config.num_models)],
         "ratios": _mean_ratios([results[f"models/{s}"] for s in range(config.num_models)]),
         "curves": {

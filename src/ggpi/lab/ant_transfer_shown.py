@@ -66,7 +66,8 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     for column in ("agent", "success, %", "mean steps"):
         shown.add_column(column, justify="left" if column == "agent" else "right")
     rows = {f"depth {d}" + " (GPI)" * (d == "1"): curve[-1] for d, curve in metrics["curves"].items()}
-    rows |= {f"oracle, depth {d}": row for d, row in metrics["oracle"].items()}
+    n = metrics["oracle_samples"]
+    rows |= {f"oracle, depth {d}, n = {n}": row for d, row in metrics["oracle"].items()}
     rows |= {
         f"depth {d} on the oracle's episodes and budget": row["models_on_the_same"]
         for d, row in metrics["oracle"].items()
@@ -95,18 +96,20 @@ def _draw_curves(ax: Axes, metrics: dict[str, Any]) -> None:
         )
         ax.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(n, mean, "-o", color=colour, linewidth=1.3, markersize=3, label=words)
-        ax.axhline(100 * metrics["oracle"][depth]["mean"], color=colour, linewidth=0.8, linestyle=":")
+        oracle = metrics["oracle"][depth]
+        ax.plot(metrics["oracle_samples"], 100 * oracle["mean"], "*", color=colour, markersize=10)
     ax.set_xscale("log")
     ax.set_xticks(n, [str(i) for i in n])
     ax.minorticks_off()
     ax.set(xlabel="samples per GSP of depth 2 (equal total)", ylabel="targets reached, %", ylim=(0, 103))
-    ax.set_title("dotted: the simulator in the models' place", fontsize=9, color=style.INK)
+    ax.set_title("stars: the simulator in the models' place", fontsize=9, color=style.INK)
     ax.legend(frameon=False, fontsize=7)
 
 
 def _draw_agents(ax: Axes, metrics: dict[str, Any]) -> None:
     rows = {f"depth {d}": (curve[-1], COLOURS[int(d)]) for d, curve in metrics["curves"].items()}
-    rows |= {f"oracle, depth {d}": (row, style.GREY) for d, row in metrics["oracle"].items()}
+    n = metrics["oracle_samples"]
+    rows |= {f"oracle, depth {d}, n = {n}": (row, style.GREY) for d, row in metrics["oracle"].items()}
     rows |= {name: (row, style.CYAN) for name, row in metrics["variants"].items()}
     rows |= {name: (row, style.YELLOW) for name, row in metrics["baselines"].items()}
     for i, (row, colour) in enumerate(rows.values()):
