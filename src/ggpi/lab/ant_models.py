@@ -5,9 +5,6 @@ user's cache folder, where an interrupted training goes on.
 """
 
 import dataclasses
-import hashlib
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +21,7 @@ from ggpi.ghm.fit import fit
 from ggpi.ghm.losses import CETD
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import ant
+from ggpi.lab.keeping import kept
 from ggpi.shipped import names, pretrained, provenance
 
 
@@ -101,11 +99,4 @@ def models(config: FitConfig) -> GHMs:
     """The models of a config: shipped, kept, or trained now."""
     if "ant-ghms" in names() and provenance("ant-ghms")["config"] == dataclasses.asdict(config):
         return pretrained("ant-ghms")
-    return fit_models(config, kept(config))
-
-
-def kept(config: Any, folder: str = "ant-ghms") -> Path:
-    """Where the models of a config are kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()[:12]
-    return cache / "ggpi" / folder / f"{type(config).__name__}-seed{config.seed}-{digest}"
+    return fit_models(config, kept(config, "ant-ghms"))

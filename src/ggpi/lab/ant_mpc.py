@@ -15,7 +15,8 @@ import numpy as np
 
 from ggpi.compiling import fast_jit
 from ggpi.lab import ant
-from ggpi.lab.ant_models import FitConfig, kept, learn
+from ggpi.lab.ant_models import FitConfig, learn
+from ggpi.lab.keeping import kept
 from ggpi.policies.bank import PolicyBank
 from ggpi.shipped import pretrained
 
@@ -29,7 +30,7 @@ WALKS = 32
 def one_step_model(config: FitConfig) -> Any:
     """The model of x′ given (x, a), trained as long as the GHMs are."""
     one_step, policy = replace(config, n_step=1), pretrained("ant-policies")[:1]
-    ghms = learn(one_step, policy, 0.0, (), kept(config) / "one-step")
+    ghms = learn(one_step, policy, 0.0, (), kept(config, "ant-ghms") / "one-step")
     return jax.tree.map(lambda leaf: leaf[0], ghms.models[0.0])
 
 

@@ -17,7 +17,7 @@ from ggpi.ghm.fit import fit
 from ggpi.ghm.flow import FlowConfig
 from ggpi.ghm.losses import CETD
 from ggpi.lab import maze
-from ggpi.lab.ant_models import kept
+from ggpi.lab.keeping import kept
 
 
 @dataclass(frozen=True)

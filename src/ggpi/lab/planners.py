@@ -103,7 +103,6 @@ class Simulated:
     def __init__(self, policies: Sequence[Any], world: Any):
         self.policies, self.world = policies, world
         self.banks = {(k,): PolicyBank([policy]) for k, policy in enumerate(policies)}
-        self.count = 0
 
     def act(self, block: Block, x: Any, *, key: Any) -> Any:
         parts = [
@@ -120,7 +119,6 @@ class Simulated:
             ends.append(
                 simulate_futures(self.world, self.policies[k], *given, block.horizon, seed=int(seeds[row]))
             )
-        self.count += ends[0].shape[0] * len(ends)
         return np.stack(ends)
 
 

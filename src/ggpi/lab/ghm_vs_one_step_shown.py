@@ -1,0 +1,79 @@
+"""Table and figure of `ghm-vs-one-step`, from its numbers."""
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from ggpi.lab import style
+
+KINDS = {"ghm": "GHM", "one-step": "one-step", "truth": "simulated"}
+COLOURS = {"ghm": style.BLUE, "one-step": style.RED, "truth": style.GREY}
+
+
+def table(metrics: dict[str, Any]) -> Table:
+    """Errors near and far, and energy distances."""
+    shown = Table(
+        title=f"Distance to the nearest simulated state, β = {metrics['beta']:g}",
+        caption=f"by horizon in steps; mean over {metrics['num_seeds']} seeds, in units of the true displacement",
+    )
+    for column in ("world", "samples", "1", "4–5", "13–18", "28–60", "all", "energy"):
+        shown.add_column(column, justify="left" if column in ("world", "samples") else "right", no_wrap=True)
+    for world in metrics["worlds"]:
+        for kind, words in KINDS.items():
+            row, name = world[kind], world["world"] if kind == "ghm" else ""
+            means = [_mean(row["by_horizon"][i]) for i in (0, 3, 6, 8)]
+            shown.add_row(name, words, *means, _mean(row["error"]), _mean(row["energy"]))
+        shown.add_section()
+    return shown
+
+
+def _mean(found: dict[str, float] | None) -> str:
+    return "–" if found is None else f"{found['mean']:.3f}"
+
+
+def plot(metrics: dict[str, Any]) -> Figure:
+    """Samples at one pair on the left, errors against the horizon on the right; one row for each world."""
+    canvas, axes = style.figure(len(metrics["worlds"]), 2, size=(4.4, 3.3))
+    for world, row in zip(metrics["worlds"], axes, strict=True):
+        draw_samples(row[0], world)
+        draw_errors(row[1], world, metrics["edges"])
+        row[0].set_title(f"{world['world']}: samples from one pair (x, a)", fontsize=9, color=style.INK)
+        row[1].set_title("distance to the nearest simulated state", fontsize=9, color=style.INK)
+    axes[-1, 1].set_xlabel("horizon (steps)", fontsize=9)
+    for ax in axes[0]:
+        ax.legend(fontsize=7, framealpha=0.8, edgecolor="none")
+    return canvas
+
+
+def draw_samples(ax: Axes, world: dict[str, Any]) -> None:
+    """Two coordinates of samples and of simulated futures."""
+    for kind, size in (("truth", 14), ("one-step", 6), ("ghm", 6)):
+        cloud = np.array(world["scatter"][kind])
+        ax.scatter(*cloud.T, s=size, color=COLOURS[kind], alpha=0.6, linewidth=0, label=KINDS[kind])
+    ax.plot(*world["scatter"]["start"], "*", color=style.INK, markersize=9, label="x")
+    ax.set_xlabel(world["coordinates"][0], fontsize=9)
+    ax.set_ylabel(world["coordinates"][1], fontsize=9)
+
+
+def draw_errors(ax: Axes, world: dict[str, Any], edges: list[int]) -> None:
+    """Mean errors over seeds with their intervals, against the middle of each range of horizons."""
+    middles = np.sqrt(np.array(edges[:-1]) * (np.array(edges[1:]) - 1))
+    lines = [(kind, "by_horizon", "-o", words) for kind, words in KINDS.items()]
+    lines.append(("one-step", "by_steps", ":", "one-step, by the steps it took"))
+    for kind, name, line, words in lines:
+        known = [
+            (x, point)
+            for x, point in zip(middles, world[kind][name], strict=True)
+            if point and point["low"] > 0
+        ]
+        x = [x for x, _ in known]
+        mean, low, high = ([point[part] for _, point in known] for part in ("mean", "low", "high"))
+        ax.fill_between(x, low, high, color=COLOURS[kind], alpha=0.15, linewidth=0)
+        ax.plot(x, mean, line, color=COLOURS[kind], linewidth=1.3, markersize=3, label=words)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
+    ax.minorticks_off()
