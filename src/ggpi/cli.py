@@ -165,8 +165,8 @@ def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:
 
     out = options.out or Path("results") / f"diagnose-{options.models.resolve().name}"
     keys = options.keys.split(",") if options.keys else ()
-    table = model_report.report(options.models, options.env, options.data, out, keys=keys, seed=options.seed)
-    Console(width=None if sys.stdout.isatty() else 170).print(table)  # a wide table; files have no width
+    tables = model_report.report(options.models, options.env, options.data, out, keys=keys, seed=options.seed)
+    Console().print(tables)
     print(f"figure:  {out / 'figure.png'}\nnumbers: {out / 'metrics.json'}")
 
 

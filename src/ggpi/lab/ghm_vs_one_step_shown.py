@@ -43,8 +43,8 @@ def plot(metrics: dict[str, Any]) -> Figure:
         row[0].set_title(f"{world['world']}: samples from one pair (x, a)", fontsize=9, color=style.INK)
         row[1].set_title("distance to the nearest simulated state", fontsize=9, color=style.INK)
     axes[-1, 1].set_xlabel("horizon (steps)", fontsize=9)
-    for ax in axes[0]:
-        ax.legend(fontsize=7, framealpha=0.8, edgecolor="none")
+    for ax, corner in zip(axes[0], ("upper right", "upper left"), strict=True):
+        ax.legend(fontsize=7, framealpha=0.8, edgecolor="none", loc=corner)
     return canvas
 
 
@@ -54,8 +54,22 @@ def draw_samples(ax: Axes, world: dict[str, Any]) -> None:
         cloud = np.array(world["scatter"][kind])
         ax.scatter(*cloud.T, s=size, color=COLOURS[kind], alpha=0.6, linewidth=0, label=KINDS[kind])
     ax.plot(*world["scatter"]["start"], "*", color=style.INK, markersize=9, label="x")
+    _focus(ax, [np.array(world["scatter"][kind]) for kind in KINDS])
     ax.set_xlabel(world["coordinates"][0], fontsize=9)
     ax.set_ylabel(world["coordinates"][1], fontsize=9)
+
+
+def _focus(ax: Axes, clouds: list[np.ndarray]) -> None:
+    """Shows the middle 98% of each cloud, and says how many points lie outside."""
+    middles = np.concatenate([np.quantile(cloud, [0.01, 0.99], axis=0) for cloud in clouds])
+    low, high = middles.min(axis=0), middles.max(axis=0)
+    low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
+    ax.set_xlim(low[0], high[0])
+    ax.set_ylim(low[1], high[1])
+    outside = sum(int(((cloud < low) | (cloud > high)).any(axis=1).sum()) for cloud in clouds)
+    if outside:
+        words = f"{outside} of {sum(map(len, clouds))} points lie outside"
+        ax.text(0.02, 0.02, words, fontsize=7, color=style.INK, transform=ax.transAxes)
 
 
 def draw_errors(ax: Axes, world: dict[str, Any], edges: list[int]) -> None:

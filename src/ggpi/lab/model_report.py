@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 from matplotlib.figure import Figure
+from rich.columns import Columns
+from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ggpi import io, saving
@@ -17,7 +19,7 @@ from ggpi.lab import style
 from ggpi.lab.contract import write_figure
 from ggpi.lab.own_world import read_data
 
-COLUMNS = {
+ROWS = {
     "−ELBO/dim": ("negative_elbo", None),
     "NLL/dim": ("nll", None),
     "energy": ("energy", "energy_floor"),
@@ -38,14 +40,14 @@ CAPTION = (
 
 def report(
     models: Path, env: str | None, data: str | None, out: Path, *, keys: Sequence[str] = (), seed: int = 0
-) -> Table:
-    """Diagnoses saved models, writes `metrics.json` and `figure.png` to `out`, and gives the table."""
+) -> RenderableType:
+    """Diagnoses saved models, writes `metrics.json` and `figure.png` to `out`, and gives the tables."""
     ghms, source = read_models(models), read_source(env, data, keys)
     numbers = diagnose(ghms, None, source, key=jax.random.key(seed), keys=keys or None, seed=seed)
     out.mkdir(parents=True, exist_ok=True)
     io.write_json(out / "metrics.json", numbers)
     write_figure(out, picture(ghms, source, keys, seed))
-    return table(numbers)
+    return tables(numbers)
 
 
 def read_models(path: Path) -> GHMs:
@@ -75,22 +77,29 @@ def read_source(env: str | None, data: str | None, keys: Sequence[str] = ()) -> 
     return read_data(data, keys)
 
 
-def table(numbers: dict[str, Any]) -> Table:
-    """One row per policy and horizon."""
-    result = Table(title="Learned models against true futures", title_justify="left", caption=CAPTION)
+def tables(numbers: dict[str, Any]) -> RenderableType:
+    """A table for each policy, side by side where the terminal has room; a row per measure, a column per horizon."""
     shown = {
         heading: names
-        for heading, names in COLUMNS.items()
+        for heading, names in ROWS.items()
         if any(names[0] in about for rows in numbers.values() for about in rows.values())
     }
-    for heading in ("policy", "β", *shown):
-        result.add_column(heading, justify="left" if heading == "policy" else "right")
-    for policy, rows in numbers.items():
-        for horizon, about in rows.items():
-            result.add_row(policy, horizon, *(_cell(about, *names) for names in shown.values()))
     left_out = sum(about["left_out"] for rows in numbers.values() for about in rows.values())
-    if left_out:
-        result.caption = f"{CAPTION} {left_out} draws of T lay beyond the record and were drawn again."
+    again = f" {left_out} draws of T lay beyond the record and were drawn again." if left_out else ""
+    return Group(
+        "Learned models against true futures",
+        Columns([_table(policy, rows, shown) for policy, rows in numbers.items()]),
+        CAPTION + again,
+    )
+
+
+def _table(policy: str, rows: dict[str, Any], shown: dict[str, tuple[str, str | None]]) -> Table:
+    result = Table()
+    result.add_column(policy)
+    for horizon in rows:
+        result.add_column(f"β = {horizon}", justify="right", no_wrap=True)
+    for heading, names in shown.items():
+        result.add_row(heading, *(_cell(about, *names) for about in rows.values()))
     return result
 
 

@@ -33,10 +33,11 @@ def saved(tmp_path):
 @pytest.mark.parametrize("truth", [["--env", "ggpi/PointMass-v0"], ["--data", "data.npz"]])
 def test_from_saved_models_to_a_table(saved, monkeypatch, capsys, truth):
     monkeypatch.chdir(saved)
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["diagnose", "run", *truth]) == 0
     printed = capsys.readouterr().out
     assert all(word in printed for word in ("right", "up", "0.8", "0.4", "energy", "horizons", "−ELBO"))
+    assert "…" not in printed, "80 columns are enough"
     folder = saved / "results" / "diagnose-run"
     numbers = json.loads((folder / "metrics.json").read_text())
     assert numbers["up"]["0.4"]["energy"] > numbers["up"]["0.4"]["energy_floor"]

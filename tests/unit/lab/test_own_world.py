@@ -49,7 +49,7 @@ def test_from_files_to_models(folder, capsys):
     assert all(
         word in printed for word in ("swing", "brake", "horizon 0.9", "horizon 0.8", "Held-out loss after 5")
     )
-    assert "ggpi diagnose models --data models/data.npz" in printed
+    assert "ggpi diagnose models --env Pendulum-v1" in printed
     assert "ggpi play models --reward target:cos=" in printed
     ghms = ggpi.load("models/models")
     assert ghms.names == ["swing", "brake"] and ghms.alphas == (1 / 9,)
@@ -58,7 +58,8 @@ def test_from_files_to_models(folder, capsys):
     assert world["actions"] == "1 numbers" and world["settings"]["steps"] == 5
     assert len(ggpi.data.read_npz("models/data.npz")) == 600
 
-    assert main(["diagnose", "models", "--data", "models/data.npz"]) == 0, "the printed command works"
+    assert main(["diagnose", "models", "--env", "Pendulum-v1"]) == 0, "the printed command works"
+    assert main(["diagnose", "models", "--data", "models/data.npz"]) == 0
 
 
 def test_the_same_command_goes_on(folder, capsys, monkeypatch):
@@ -109,6 +110,7 @@ def test_dictionary_observations_by_keys(folder, capsys):
     assert "no key 'obs'" in complaint(capsys, "--env", name, "--policies", "boxed", "--keys", "obs")
     ggpi.save("maze", ggpi.policies.maze_policies()[:2])
     assert fit("--env", name, "--policies", "maze", "--keys", "observation", *SMALL, "--out", "models") == 0
+    assert f"ggpi diagnose models --env {name} --keys observation" in capsys.readouterr().out
 
 
 def test_discrete_actions_and_ends_of_the_world(folder, capsys):
