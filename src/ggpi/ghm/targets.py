@@ -55,8 +55,9 @@ def record(data: Transitions, num_policies: int, n_step: int) -> Record:
 
     Every row is a start. With n_step > 1, rows from which more can be followed are drawn more often: a quarter of
     the draws are rows of the policy's own, and half are among the first rows of its turns, for models that are
-    composed are asked where another policy has been. (To choose rows by how far they can be followed would be
-    wrong: those that end are among the short ones.)
+    composed are asked where another policy has been. A policy that was alone in its episodes has no turns: half of
+    the draws are rows of its own. (To choose rows by how far they can be followed would be wrong: those that end
+    are among the short ones.)
 
     Paper: Eq 8
     """
@@ -69,8 +70,11 @@ def _starts(data: Transitions, policy: int, n_step: int) -> np.ndarray:
     every, own = np.arange(len(data)), np.flatnonzero(data.behaviour == policy)
     if n_step == 1 or not 0 < len(own) < len(data):
         return every
-    begins = np.append(True, (np.diff(data.behaviour) != 0) | (np.diff(data.episode) != 0))
-    age = every - np.maximum.accumulate(np.where(begins, every, 0))
+    begins = np.append(True, np.diff(data.episode) != 0)
+    turns = np.append(False, np.diff(data.behaviour) != 0) & ~begins
+    if not turns[own].any():
+        return np.concatenate([every, np.resize(own, len(every))])
+    age = every - np.maximum.accumulate(np.where(begins | turns, every, 0))
     fresh = own[age[own] < FRESH]
     return np.concatenate([every, np.resize(own, len(every)), np.resize(fresh, 2 * len(every))])
 

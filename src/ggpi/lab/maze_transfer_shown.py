@@ -1,5 +1,6 @@
 """Tables and figure of `maze-transfer`, from its numbers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def _target_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def _cells(cells: list[list[int]]) -> str:
+def _cells(cells: Sequence[Sequence[int]]) -> str:
     return ", ".join(f"({row}, {column})" for row, column in cells) or "none"
 
 

@@ -175,6 +175,24 @@ def test_followed_steps():
     assert record(data, 2, 1).num_starts.tolist() == [6, 6]
 
 
+def test_a_policy_that_was_alone_has_no_turns():
+    """Its first rows are no more than others: half of all draws would fall on the few beginnings of long episodes."""
+    zeros, behaviour = np.zeros(20), np.repeat([0, 1], 10)
+    data = Transitions(
+        zeros[:, None],
+        zeros,
+        zeros[:, None],
+        zeros > 0,
+        zeros > 0,
+        behaviour,
+        behaviour,
+        np.tile(np.arange(10), 2),
+    )
+    first, second = record(data, 2, 20).starts
+    assert first.tolist() == [*range(20), *range(10), *range(10)]
+    assert second.tolist() == [*range(20), *range(10, 20), *range(10, 20)]
+
+
 def test_it_is_said_when_there_is_nothing_to_follow():
     data = simulated(50, 10, switch=0.3)
     n = len(data)
