@@ -268,15 +268,14 @@ def plot(metrics: dict[str, Any]) -> Figure:
             ax.set_title(f"{world}: {title}", fontsize=9, color=style.INK)
         for model, losses in METHODS.items():
             for loss, words in losses.items():
-                line, name = ("-", f"VAE, {words}") if model == "vae" else ("--", f"flow, {words}")
-                draw_curve(row[2], select(metrics, world, model, loss), "energy", COLOURS[loss], line, name)
+                line = "-" if model == "vae" else "--"
+                draw_curve(row[2], select(metrics, world, model, loss), "energy", COLOURS[loss], line, words)
         row[2].set_yscale("log")
-        row[2].set_title("energy distance to true futures", fontsize=9, color=style.INK)
+        row[2].set_title("energy distance to them: VAE —, flow - -", fontsize=9, color=style.INK)
     for ax in axes[-1]:
         ax.set_xlabel("training step", fontsize=9)
     for ax in axes[0, :2]:
         ax.legend(fontsize=7, frameon=False)
-    axes[0, 2].legend(fontsize=7, frameon=False, ncols=2, loc="center right", bbox_to_anchor=(1.0, 0.62))
     return canvas
 
 
