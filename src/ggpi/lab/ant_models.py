@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import jax
 
-from ggpi import saving
 from ggpi.collection import collect
 from ggpi.data import Transitions
 from ggpi.envs.ant import SPEC, SparseAntVector
@@ -21,7 +20,7 @@ from ggpi.ghm.fit import fit
 from ggpi.ghm.losses import CETD
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import ant
-from ggpi.lab.keeping import kept
+from ggpi.lab.keeping import finished, kept
 from ggpi.shipped import names, pretrained, provenance
 
 
@@ -76,8 +75,8 @@ def fit_models(config: FitConfig, out: Path | None = None) -> GHMs:
 
 def learn(config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None) -> GHMs:
     """Models of any of the policies and horizons, trained as the config says."""
-    if out is not None and (out / "models").exists():
-        return saving.load(out / "models")
+    if out is not None and (found := finished(out, policies)):
+        return found
     return fit(
         policies,
         transitions(config.num_transitions, config.seed),

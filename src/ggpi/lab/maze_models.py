@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import jax
 
-from ggpi import saving
 from ggpi.collection import collect
 from ggpi.envs import WorldVectorEnv
 from ggpi.envs.maze import PointMaze
@@ -17,7 +16,7 @@ from ggpi.ghm.fit import fit
 from ggpi.ghm.flow import FlowConfig
 from ggpi.ghm.losses import CETD
 from ggpi.lab import maze
-from ggpi.lab.keeping import kept
+from ggpi.lab.keeping import finished, kept
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,9 @@ def models(config: MazeFit) -> GHMs:
     Paper: Alg 2
     """
     out = kept(config, "maze-ghms")
-    if (out / "models").exists():
-        return saving.load(out / "models")
     world, policies = PointMaze(config.maze), maze.policies()
+    if found := finished(out, policies):
+        return found
     data = collect(
         WorldVectorEnv(world, 256, maze.EPISODE),
         policies,
