@@ -9,6 +9,9 @@ For every sample the nearest state of many simulated trajectories from the same 
     error     the distance to it, in units of the true displacement's standard deviation
     horizon   the time at which the trajectory was there: the same rule for both models, for a sample of a
               GHM has no time of its own
+    lost      the share of samples that are farther than 20 such units from every simulated state
+
+Errors are medians over samples: a few lost ones would be all that a mean shows.
 
 Fresh simulated futures, treated in the same way, show the least error that can be seen. For the unrolled
 model the errors are also sorted by the number of steps that were really taken.
@@ -43,6 +46,8 @@ __all__ = ["Config", "plot", "run", "table"]
 EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
 """Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
 LONGEST = EDGES[-1] - 1
+LOST = 20.0
+"""Samples farther than this from every simulated state are lost."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +236,8 @@ def measure(config, world, states, actions, times, samples, seed) -> dict[str, A
             errors, horizons = nearest(drawn / scale, paths / scale)
             row[kind] = {
                 "by_horizon": by_horizon(errors, horizons),
-                "error": errors.mean(),
+                "error": np.median(errors),
+                "lost": (errors > LOST).mean(),
                 "energy": np.mean(
                     [energy_distance(x / scale, y / scale) for x, y in zip(drawn, true, strict=True)]
                 ),
@@ -259,13 +265,13 @@ def nearest(drawn: np.ndarray, paths: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def by_horizon(errors: np.ndarray, horizons: np.ndarray) -> list[float | None]:
-    """The mean error of the samples of each range of horizons; None where there are fewer than five.
+    """The median error of the samples of each range of horizons; None where there are fewer than five.
 
     Paper: Fig 17
     """
     bins = np.digitize(horizons.ravel(), EDGES)
     kept = [errors.ravel()[bins == place] for place in range(1, len(EDGES))]
-    return [float(some.mean()) if len(some) >= 5 else None for some in kept]
+    return [float(np.median(some)) if len(some) >= 5 else None for some in kept]
 
 
 def most_spread(clouds: np.ndarray) -> int:
@@ -279,7 +285,10 @@ def summarise(seeds: list[dict[str, Any]]) -> dict[str, Any]:
     for kind in KINDS:
         curves = ["by_horizon", *(["by_steps"] if kind == "one-step" else [])]
         found[kind] = {
-            **{name: mean_interval([seed[kind][name] for seed in seeds]) for name in ("error", "energy")},
+            **{
+                name: mean_interval([seed[kind][name] for seed in seeds])
+                for name in ("error", "lost", "energy")
+            },
             **{
                 name: [_over_seeds(seed[kind][name][i] for seed in seeds) for i in range(len(EDGES) - 1)]
                 for name in curves

@@ -14,24 +14,26 @@ COLOURS = {"ghm": style.BLUE, "one-step": style.RED, "truth": style.GREY}
 
 
 def table(metrics: dict[str, Any]) -> Table:
-    """Errors near and far, and energy distances."""
+    """Errors near and far, lost samples, and energy distances."""
     shown = Table(
         title=f"Distance to the nearest simulated state, β = {metrics['beta']:g}",
-        caption=f"by horizon in steps; mean over {metrics['num_seeds']} seeds, in units of the true displacement",
+        caption=f"medians by horizon in steps, in units of the true displacement; {metrics['num_seeds']} seeds",
     )
-    for column in ("world", "samples", "1", "4–5", "13–18", "28–60", "all", "energy"):
+    for column in ("world", "samples", "1", "4–5", "13–18", "28–60", "all", "lost", "energy"):
         shown.add_column(column, justify="left" if column in ("world", "samples") else "right", no_wrap=True)
     for world in metrics["worlds"]:
         for kind, words in KINDS.items():
             row, name = world[kind], world["world"] if kind == "ghm" else ""
             means = [_mean(row["by_horizon"][i]) for i in (0, 3, 6, 8)]
-            shown.add_row(name, words, *means, _mean(row["error"]), _mean(row["energy"]))
+            shown.add_row(
+                name, words, *means, _mean(row["error"]), f"{row['lost']['mean']:.1%}", _mean(row["energy"])
+            )
         shown.add_section()
     return shown
 
 
 def _mean(found: dict[str, float] | None) -> str:
-    return "–" if found is None else f"{found['mean']:.3f}"
+    return "–" if found is None else f"{found['mean']:.3g}"
 
 
 def plot(metrics: dict[str, Any]) -> Figure:
@@ -41,7 +43,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
         draw_samples(row[0], world)
         draw_errors(row[1], world, metrics["edges"])
         row[0].set_title(f"{world['world']}: samples from one pair (x, a)", fontsize=9, color=style.INK)
-        row[1].set_title("distance to the nearest simulated state", fontsize=9, color=style.INK)
+        row[1].set_title("distance to the nearest simulated state (median)", fontsize=9, color=style.INK)
     axes[-1, 1].set_xlabel("horizon (steps)", fontsize=9)
     for ax, corner in zip(axes[0], ("upper right", "upper left"), strict=True):
         ax.legend(fontsize=7, framealpha=0.8, edgecolor="none", loc=corner)
@@ -73,7 +75,7 @@ def _focus(ax: Axes, clouds: list[np.ndarray]) -> None:
 
 
 def draw_errors(ax: Axes, world: dict[str, Any], edges: list[int]) -> None:
-    """Mean errors over seeds with their intervals, against the middle of each range of horizons."""
+    """Median errors, their means over seeds with intervals, against the middle of each range of horizons."""
     middles = np.sqrt(np.array(edges[:-1]) * (np.array(edges[1:]) - 1))
     lines = [(kind, "by_horizon", "-o", words) for kind, words in KINDS.items()]
     lines.append(("one-step", "by_steps", ":", "one-step, by the steps it took"))
