@@ -62,10 +62,10 @@ def draw_samples(ax: Axes, world: dict[str, Any]) -> None:
 
 
 def _focus(ax: Axes, clouds: list[np.ndarray]) -> None:
-    """Shows the middle 98% of each cloud, and says how many points lie outside."""
-    middles = np.concatenate([np.quantile(cloud, [0.01, 0.99], axis=0) for cloud in clouds])
+    """Shows the middle 94% of each cloud, and says how many points lie outside."""
+    middles = np.concatenate([np.quantile(cloud, [0.03, 0.97], axis=0) for cloud in clouds])
     low, high = middles.min(axis=0), middles.max(axis=0)
-    low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
+    low, high = low - 0.3 * (high - low), high + 0.3 * (high - low)
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
     outside = sum(int(((cloud < low) | (cloud > high)).any(axis=1).sum()) for cloud in clouds)
@@ -91,5 +91,5 @@ def draw_errors(ax: Axes, world: dict[str, Any], edges: list[int]) -> None:
         ax.plot(x, mean, line, color=COLOURS[kind], linewidth=1.3, markersize=3, label=words)
     ax.set_xscale("log")
     ax.set_yscale("log")
-    ax.set_xticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
-    ax.minorticks_off()
+    style.plain_log(ax.xaxis)
+    style.plain_log(ax.yaxis)

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
 # Paul Tol's "bright" scheme: safe for colour-blind readers, in print and on screen.
 PALETTE = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377")
@@ -25,6 +27,14 @@ def figure(rows: int = 1, columns: int = 1, size: Sequence[float | int] = (4, 3)
         ax.tick_params(color=GREY, labelcolor=INK, labelsize=8)
         ax.set_prop_cycle(color=PALETTE)
     return canvas, axes
+
+
+def plain_log(axis: Axis) -> None:
+    """Plain numbers on a logarithmic axis, at 1, 2 and 5 times powers of ten if it is short."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_locator(NullLocator())
 
 
 def grid_map(
