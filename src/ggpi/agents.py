@@ -258,14 +258,24 @@ def _checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | Non
     if gsps is None:
         if depth is None or depth < 1:
             raise ValueError(f"depth is at least 1, got {depth}")
-        alpha = ghms.alphas[0] if len(ghms.alphas) == 1 or depth == 1 else ghms.alphas
-        return compositions(len(ghms.policies), depth, alpha)
+        return compositions(len(ghms.policies), depth, _alphas_of(ghms, depth))
     chosen = gsp_set(gsps)
     ghms.check(chosen)
     if missing := missing_suffixes(chosen):
         names = ", ".join(gsp.name(ghms.names) for gsp in missing)
         raise ValueError(f"the set is not suffix-closed; it lacks {names} (ggpi.suffix_closure adds them)")
     return chosen
+
+
+def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:
+    """The α of each of depth − 1 switches."""
+    alphas = ghms.alphas * (depth - 1) if len(ghms.alphas) == 1 or depth == 1 else ghms.alphas
+    if len(alphas) != depth - 1:
+        raise ValueError(
+            f"depth {depth} needs models of one α, or of one for each of its {depth - 1} switches; these are of "
+            f"{list(alphas)}. Learn models with other α's, or give gsps= instead"
+        )
+    return alphas
 
 
 def _checked_first_actions(given: Any, num_actions: int | None) -> Any:

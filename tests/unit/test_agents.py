@@ -60,6 +60,20 @@ def test_unequal_alphas_and_explicit_sets():
     assert (np.abs(plan.value - exact) <= 4.5 * plan.stderr).all()
 
 
+def test_depth_needs_alphas_and_gpi_needs_none():
+    mdp, ghms, rng = random_world(alphas=())
+    reward = values_of("state", rng, mdp)
+    plan = ggpi.GGPIAgent(ghms, reward, depth=1, num_samples=500).plan(0, key=jax.random.key(0))
+    exact = np.asarray(ggpi.evaluate(plan.gsps, ghms, reward))[:, 0]
+    assert (np.abs(plan.value - exact) <= 4.5 * plan.stderr).all()
+    with pytest.raises(ValueError, match=r"depth 2 needs models of one α.* these are of \[\]"):
+        ggpi.GGPIAgent(ghms, reward, depth=2)
+    two = random_world(alphas=(0.5, 0.1))[1]
+    assert {gsp.alphas for gsp in ggpi.GGPIAgent(two, reward, depth=3).gsps} >= {(0.5, 0.1), (0.1,), ()}
+    with pytest.raises(ValueError, match="give gsps= instead"):
+        ggpi.GGPIAgent(two, reward, depth=2)
+
+
 def test_samples_of_a_plan_are_those_that_gave_its_value():
     mdp, ghms, rng = random_world()
     reward = values_of("state", rng, mdp)
