@@ -7,6 +7,8 @@ pytest.importorskip("mujoco")
 
 import ggpi
 from ggpi.lab import ant, ant_depth_radius, ant_training_budget, ant_transfer, ant_visualise
+from ggpi.lab.ant_calibration import calibration, ratios
+from ggpi.lab.contract import as_stored
 
 
 @pytest.fixture(autouse=True)
@@ -34,11 +36,23 @@ def test_budget_and_radius_have_a_row_for_each_setting():
     ant_training_budget.table(budget), ant_training_budget.plot(budget)
     radius = ant_depth_radius.run(ant_depth_radius.Config.tiny())
     assert set(radius["success"]) == {"radius-1", "distance-1"}
+    assert {"1", "2", "left alone", "random switching", "MPC, one-step model"} <= set(
+        radius["success"]["radius-1"]
+    )
+    assert "MPC, one-step model" in budget["runs"][0]["success"] and "up alone" in budget["baselines"]
     ant_depth_radius.table(radius), ant_depth_radius.plot(radius)
 
 
-def test_pictures_show_plans_and_paths():
-    metrics = ant_visualise.run(ant_visualise.Config.tiny())
+def test_pictures_show_plans_and_paths(capsys):
+    metrics = as_stored(ant_visualise.run(ant_visualise.Config.tiny()))
+    assert "Models against simulation" in capsys.readouterr().err, "told before anything is planned"
+    assert set(metrics["baselines"]) == {
+        "right alone",
+        "up alone",
+        "left alone",
+        "down alone",
+        "random switching",
+    }
     assert [agent["depth"] for agent in metrics["agents"]] == [1, 2]
     assert all(len(agent["path"]) == 7 for agent in metrics["agents"])
     ant_visualise.table(metrics), ant_visualise.plot(metrics)
@@ -51,8 +65,8 @@ def test_cases_of_table_1():
 
 
 def test_shipped_models_are_calibrated():
-    ratios = ant.ratios(ant.calibration(ggpi.pretrained("ant-ghms"), 24, 32))
-    for row in ratios.values():
+    found = ratios(calibration(ggpi.pretrained("ant-ghms"), 24, 32))
+    for row in found.values():
         assert all(0.7 < row[name] < 1.35 for name in ("mean", "along", "across"))
 
 

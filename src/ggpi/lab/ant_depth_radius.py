@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import ant, style
+from ggpi.lab.ant_baselines import MPC, best_alone, plain, planning_one_step, success
+from ggpi.lab.ant_calibration import announce, calibrate, calibration_table
 from ggpi.lab.ant_models import FitConfig, models
 from ggpi.lab.contract import Cells, compute
-from ggpi.lab.statistics import mean_interval
 
 COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
 
@@ -56,47 +57,53 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Beyond the paper: when depth helps
     """
+    fit = replace(getattr(FitConfig, config.preset)(), seed=config.seed)
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
-    tasks = {
-        f"{name}/depth-{depth}": partial(measure, config, depth, *setting)
-        for name, setting in settings.items()
-        for depth in config.depths
-    }
+    ratios = announce(cells({"models": partial(calibrate, fit)})["models"])
+    tasks: dict[str, Any] = {}
+    for name, (radius, distance) in settings.items():
+        given = config.episodes, ant.REPORTED + 1_000_000 * config.seed, radius, distance
+        for depth in config.depths:
+            tasks[f"{name}/depth-{depth}"] = partial(measure, config, fit, depth, given)
+        tasks[f"{name}/plain"] = partial(plain, *given)
+        tasks[f"{name}/mpc"] = partial(planning_one_step, fit, radius, *given)
     results = cells(tasks)
     return {
+        "ratios": ratios,
         "episodes": config.episodes,
         "depths": config.depths,
         "radii": config.radii,
         "distances": config.distances,
         "success": {
             name: {str(depth): results[f"{name}/depth-{depth}"] for depth in config.depths}
+            | results[f"{name}/plain"]
+            | {MPC: results[f"{name}/mpc"]}
             for name in settings
         },
     }
 
 
-def measure(config: Config, depth: int, radius: float, distance: float | None) -> dict[str, Any]:
+def measure(config: Config, fit: FitConfig, depth: int, given: tuple[Any, ...]) -> dict[str, float]:
     """Success at one setting.
 
     Beyond the paper: when depth helps
     """
-    ghms = models(replace(getattr(FitConfig, config.preset)(), seed=config.seed))
-    decide = ant.planner(ghms, depth, ant.budget(config.samples, depth), radius)
-    seed = ant.REPORTED + 1_000_000 * config.seed
-    outcome = ant.episodes(decide, config.episodes, seed, radius, distance)
-    return mean_interval(outcome.reached.astype(float), level=0.9)
+    radius = given[2]
+    return success(ant.planner(models(fit), depth, ant.budget(config.samples, depth), radius), *given)
 
 
-def table(metrics: dict[str, Any]) -> Table:
-    """One row for each setting."""
-    shown = Table(title=f"Success, {metrics['episodes']} episodes each", title_justify="left")
-    for column in ("target", *(f"depth {d}, %" for d in metrics["depths"])):
+def table(metrics: dict[str, Any]) -> list[Table]:
+    """How the models are calibrated, and one row for each setting."""
+    shown = Table(title=f"Success in %, {metrics['episodes']} episodes each", title_justify="left")
+    depths = [f"depth {d}" for d in metrics["depths"]]
+    for column in ("target", *depths, "best policy alone", "random switching", "MPC"):
         shown.add_column(column, justify="left" if column == "target" else "right")
     for name, row in metrics["success"].items():
-        numbers = [f"{100 * row[str(d)]['mean']:.0f}" for d in metrics["depths"]]
-        shown.add_row(name.replace("-", " "), *numbers)
-    return shown
+        numbers = [row[str(d)]["mean"] for d in metrics["depths"]]
+        numbers += [best_alone(row), row["random switching"]["mean"], row[MPC]["mean"]]
+        shown.add_row(name.replace("-", " "), *(f"{100 * number:.0f}" for number in numbers))
+    return [calibration_table(metrics["ratios"]), shown]
 
 
 def plot(metrics: dict[str, Any]) -> Figure:
@@ -116,11 +123,13 @@ def plot(metrics: dict[str, Any]) -> Figure:
 
 
 def _draw(ax: Axes, metrics: dict[str, Any], name: str, values: Any, words: str) -> None:
-    for depth in metrics["depths"]:
-        points = [metrics["success"][f"{name}-{value:g}"][str(depth)] for value in values]
+    looks = {str(depth): (f"depth {depth}", COLOURS[depth], "-o") for depth in metrics["depths"]}
+    looks |= {MPC: (MPC, style.YELLOW, "--o"), "random switching": ("random switching", style.GREY, "--o")}
+    for agent, (label, colour, line) in looks.items():
+        points = [metrics["success"][f"{name}-{value:g}"][agent] for value in values]
         mean, low, high = (
             100 * np.array([point[part] for point in points]) for part in ("mean", "low", "high")
         )
-        ax.fill_between(values, low, high, color=COLOURS[depth], alpha=0.15, linewidth=0)
-        ax.plot(values, mean, "-o", color=COLOURS[depth], markersize=3, label=f"depth {depth}")
+        ax.fill_between(values, low, high, color=colour, alpha=0.15, linewidth=0)
+        ax.plot(values, mean, line, color=colour, markersize=3, label=label)
     ax.set_xlabel(words, fontsize=9)

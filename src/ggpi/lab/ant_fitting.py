@@ -6,9 +6,8 @@ from pathlib import Path
 from rich.table import Table
 
 from ggpi.envs.ant import SPEC
-from ggpi.lab import ant
+from ggpi.lab.ant_calibration import calibration, calibration_table, ratios
 from ggpi.lab.ant_models import FitConfig, fit_models
-from ggpi.lab.ant_transfer_shown import calibration_table
 from ggpi.lab.world_file import World, claim
 
 
@@ -19,4 +18,4 @@ def fit_ant(config: FitConfig, out: Path) -> tuple[Table, str]:
     claim(out, world, asdict(config))
     ghms = fit_models(config, out)
     words = f"models: {out / 'models'}\nnext:   ggpi play {out} --reward target:x=2,y=2,radius=.3 --depth 2"
-    return calibration_table(ant.ratios(ant.calibration(ghms))), words
+    return calibration_table(ratios(calibration(ghms))), words

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import ant, style
+from ggpi.lab.ant_baselines import MPC, plain, planning_one_step, success
+from ggpi.lab.ant_calibration import announce, calibrate
 from ggpi.lab.ant_models import FitConfig, models
 from ggpi.lab.contract import Cells, compute
-from ggpi.lab.statistics import mean_interval
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,12 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """
     whole = replace(getattr(FitConfig, config.preset)(), seed=config.seed)
     fits = [replace(whole, steps=steps) for steps in config.budgets] + [whole]
-    results = cells({f"steps-{fit.steps}": partial(measure, config, fit) for fit in fits})
+    given = config.episodes, ant.REPORTED + 1_000_000 * config.seed
+    tasks: dict[str, Any] = {"plain": partial(plain, *given)}
+    tasks |= {f"steps-{fit.steps}": partial(measure, config, fit, given) for fit in fits}
+    results = cells(tasks)
     return {
+        "baselines": results["plain"],
         "steps": [fit.steps for fit in fits],
         "depths": config.depths,
         "episodes": config.episodes,
@@ -61,33 +66,38 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def measure(config: Config, fit: FitConfig) -> dict[str, Any]:
-    """Episodes of each depth with the models of one training.
+def measure(config: Config, fit: FitConfig, given: tuple[int, int]) -> dict[str, Any]:
+    """How the models of one training are calibrated, then episodes of each depth and of one-step planning.
 
     Paper: Fig 19
     """
-    ghms, seed = models(fit), ant.REPORTED + 1_000_000 * config.seed
-    reached = {
-        str(depth): ant.episodes(
-            ant.planner(ghms, depth, ant.budget(config.samples, depth)), config.episodes, seed
-        ).reached
+    ghms, ratios = models(fit), announce(calibrate(fit))
+    found = {
+        str(depth): success(ant.planner(ghms, depth, ant.budget(config.samples, depth)), *given)
         for depth in config.depths
     }
-    success = {depth: mean_interval(won.astype(float), level=0.9) for depth, won in reached.items()}
-    return {"success": success, "ratios": ant.ratios(ant.calibration(ghms))}
+    return {"success": found | {MPC: planning_one_step(fit, ant.RADIUS, *given)}, "ratios": ratios}
 
 
 def table(metrics: dict[str, Any]) -> Table:
     """One row for each budget."""
-    shown = Table(title=f"Success after training, {metrics['episodes']} episodes", title_justify="left")
+    alone = ", ".join(f"{name} {100 * row['mean']:.0f}%" for name, row in metrics["baselines"].items())
+    shown = Table(
+        title=f"Success after training, {metrics['episodes']} episodes; models of β = {ant.GAMMA:g} over truth",
+        caption=f"without models: {alone}",
+        title_justify="left",
+    )
     words = [f"depth {d}, %" for d in metrics["depths"]]
-    for column in ("steps", *words, "mean along", "spread across", "energy"):
+    for column in ("steps", *words, "MPC, %", "mean along", "spread along", "spread across", "energy"):
         shown.add_column(column, justify="right")
     for steps, run in zip(metrics["steps"], metrics["runs"], strict=True):
         far = run["ratios"][f"{ant.GAMMA:g}"]
-        rates = [f"{100 * run['success'][str(d)]['mean']:.0f}" for d in metrics["depths"]]
+        rates = [run["success"][name]["mean"] for name in (*map(str, metrics["depths"]), MPC)]
         shown.add_row(
-            f"{steps:,}", *rates, f"{far['mean']:.2f}", f"{far['across']:.2f}", f"{far['energy']:.3f}"
+            f"{steps:,}",
+            *(f"{100 * rate:.0f}" for rate in rates),
+            *(f"{far[name]:.2f}" for name in ("mean", "along", "across")),
+            f"{far['energy']:.3f}",
         )
     return shown
 
@@ -95,13 +105,16 @@ def table(metrics: dict[str, Any]) -> Table:
 def plot(metrics: dict[str, Any]) -> Figure:
     """Success and energy distance against training steps."""
     canvas, axes = style.figure(1, 2, size=(4.0, 3.0))
-    for depth, colour in zip(metrics["depths"], (style.RED, style.BLUE, style.GREEN), strict=False):
-        points = [run["success"][str(depth)] for run in metrics["runs"]]
+    agents = {str(depth): f"depth {depth}" for depth in metrics["depths"]} | {MPC: MPC}
+    for (name, words), colour in zip(agents.items(), (style.RED, style.BLUE, style.YELLOW), strict=False):
+        points = [run["success"][name] for run in metrics["runs"]]
         mean, low, high = (
             100 * np.array([point[part] for point in points]) for part in ("mean", "low", "high")
         )
         axes[0, 0].fill_between(metrics["steps"], low, high, color=colour, alpha=0.15, linewidth=0)
-        axes[0, 0].plot(metrics["steps"], mean, "-o", color=colour, markersize=3, label=f"depth {depth}")
+        axes[0, 0].plot(metrics["steps"], mean, "-o", color=colour, markersize=3, label=words)
+    random = 100 * metrics["baselines"]["random switching"]["mean"]
+    axes[0, 0].axhline(random, color=style.GREY, linestyle="--", linewidth=1, label="random switching")
     for horizon, colour in zip(metrics["runs"][0]["ratios"], style.PALETTE, strict=False):
         energy = [run["ratios"][horizon]["energy"] for run in metrics["runs"]]
         axes[0, 1].plot(metrics["steps"], energy, "-o", color=colour, markersize=3, label=f"β = {horizon}")

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from ggpi.lab import ant
+from ggpi.lab.ant_baselines import MPC, PLAIN
+from ggpi.lab.ant_calibration import announce, calibration, ratios
 from ggpi.lab.ant_models import FitConfig, models
 from ggpi.lab.ant_mpc import mpc
 from ggpi.lab.ant_transfer_shown import plot, table
@@ -76,8 +78,10 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """
     fits = [replace(getattr(FitConfig, config.preset)(), seed=s) for s in range(config.num_models)]
     largest = max(config.samples)
-    tasks = {f"models/{s}": partial(calibrate, fit) for s, fit in enumerate(fits)}
-    tasks |= {
+    found = cells({f"models/{s}": partial(calibrate, fit) for s, fit in enumerate(fits)})
+    calibrated = list(found.values())
+    mean_ratios = announce(_mean_ratios(calibrated))
+    tasks: dict[str, Any] = {
         f"depth-{depth}/samples-{n}/{s}": partial(plan, config, fit, depth, n)
         for n in config.samples[::-1]
         for depth in config.depths
@@ -88,8 +92,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         for variant in VARIANTS
         for depth in PAIR
     }
-    tasks |= {f"alone/{k}": partial(play, config, partial(ant.alone, k)) for k in range(4)}
-    tasks |= {"random": partial(play, config, ant.random_switching)}
+    tasks |= {f"plain/{name.replace(' ', '-')}": partial(play, config, make) for name, make in PLAIN.items()}
     tasks |= {
         f"mpc/{s}": partial(play, config, partial(mpc, fit, config.radius)) for s, fit in enumerate(fits)
     }
@@ -102,8 +105,8 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         "samples": config.samples,
         "depths": config.depths,
         "oracle_samples": config.oracle_samples,
-        "calibration": [results[f"models/{s}"] for s in range(config.num_models)],
-        "ratios": _mean_ratios([results[f"models/{s}"] for s in range(config.num_models)]),
+        "calibration": calibrated,
+        "ratios": mean_ratios,
         "curves": {
             str(depth): [_rate(results, config, depth, n) for n in config.samples] for depth in config.depths
         },
@@ -137,7 +140,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 def calibrate(fit: FitConfig) -> dict[str, Any]:
     """How near the models are to simulation, before any planning."""
-    return ant.calibration(models(fit))
+    return calibration(models(fit))
 
 
 def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, Any]:
@@ -192,10 +195,8 @@ def _summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _baselines(results: dict[str, Any], config: Config) -> dict[str, Any]:
-    found = {f"{name} alone": _summary([results[f"alone/{k}"]]) for k, name in enumerate(ant.NAMES)}
-    found["random switching"] = _summary([results["random"]])
-    found["MPC, one-step model"] = _summary([results[f"mpc/{s}"] for s in range(config.num_models)])
-    return found
+    found = {name: _summary([results[f"plain/{name.replace(' ', '-')}"]]) for name in PLAIN}
+    return found | {MPC: _summary([results[f"mpc/{s}"] for s in range(config.num_models)])}
 
 
 def _same_starts(results: dict[str, Any], config: Config, depth: int) -> dict[str, Any]:
@@ -227,7 +228,7 @@ def cases(pairs: list[list[dict[str, Any]]]) -> list[dict[str, float]]:
 
 
 def _mean_ratios(found: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    each = [ant.ratios(one) for one in found]
+    each = [ratios(one) for one in found]
     return {
         horizon: {name: float(np.mean([one[horizon][name] for one in each])) for name in each[0][horizon]}
         for horizon in each[0]

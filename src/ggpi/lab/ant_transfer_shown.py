@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.ant_calibration import calibration_table
 
 CASES = (
     "depth 2 succeeds, GPI fails",
@@ -24,24 +25,6 @@ COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
 def table(metrics: dict[str, Any]) -> list[Table]:
     """Calibration, Table 1, and success of every agent."""
     return [calibration_table(metrics["ratios"]), _case_table(metrics), _success_table(metrics)]
-
-
-def calibration_table(ratios: dict[str, dict[str, float]]) -> Table:
-    """Displacement of the models over that of simulation."""
-    shown = Table(title="Models against simulation: 1 is perfect", title_justify="left")
-    for column in (
-        "horizon",
-        "mean along",
-        "spread along",
-        "spread across",
-        "across, at one (x, a)",
-        "energy",
-    ):
-        shown.add_column(column, justify="right")
-    for horizon, row in ratios.items():
-        numbers = [row[name] for name in ("mean", "along", "across", "within_across")]
-        shown.add_row(horizon, *(f"{number:.2f}" for number in numbers), f"{row['energy']:.3f}")
-    return shown
 
 
 def _case_table(metrics: dict[str, Any]) -> Table:

@@ -20,6 +20,8 @@ from rich.table import Table
 from ggpi.agents import GGPIAgent
 from ggpi.envs.ant import SparseAnt
 from ggpi.lab import ant, style
+from ggpi.lab.ant_baselines import plain
+from ggpi.lab.ant_calibration import announce, calibrate, calibration_table
 from ggpi.lab.ant_models import FitConfig, models
 from ggpi.lab.contract import Cells, compute
 from ggpi.lab.film import titled
@@ -63,35 +65,38 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Paper: Fig 6, Fig 15, Fig 16
     """
-    tasks = {f"depth-{depth}": partial(episode, config, depth) for depth in DEPTHS}
-    tasks |= {f"episodes/depth-{depth}": partial(some_episodes, config, depth) for depth in DEPTHS}
-    results = cells(tasks)
+    fit = replace(getattr(FitConfig, config.preset)(), seed=0)
+    ratios = announce(cells({"models": partial(calibrate, fit, 32, 32)})["models"])
+    given = config.episodes, ant.REPORTED + 600_000 + config.seed
+    tasks: dict[str, Any] = {f"depth-{depth}": partial(episode, config, fit, depth) for depth in DEPTHS}
+    tasks |= {f"episodes/depth-{depth}": partial(handful, config, fit, depth, given) for depth in DEPTHS}
+    results = cells(tasks | {"episodes/plain": partial(plain, *given)})
     return {
+        "ratios": ratios,
+        "baselines": results["episodes/plain"],
         "radius": ant.RADIUS,
         "episodes": config.episodes,
         "agents": [{"depth": d, **results[f"depth-{d}"], **results[f"episodes/depth-{d}"]} for d in DEPTHS],
     }
 
 
-def some_episodes(config: Config, depth: int) -> dict[str, Any]:
+def handful(config: Config, fit: FitConfig, depth: int, given: tuple[int, int]) -> dict[str, Any]:
     """How many of a handful of targets are reached.
 
     Paper: Table 1
     """
-    ghms = models(replace(getattr(FitConfig, config.preset)(), seed=0))
-    decide = ant.planner(ghms, depth, ant.budget(config.samples, depth))
-    outcome = ant.episodes(decide, config.episodes, ant.REPORTED + 600_000 + config.seed)
-    return {"successes": int(outcome.reached.sum())}
+    decide = ant.planner(models(fit), depth, ant.budget(config.samples, depth))
+    return {"successes": int(ant.episodes(decide, *given).reached.sum())}
 
 
-def episode(config: Config, depth: int) -> dict[str, Any]:
+def episode(config: Config, fit: FitConfig, depth: int) -> dict[str, Any]:
     """An episode until the target is reached, and what was imagined on the way.
 
     Paper: Fig 6
     """
     env = SparseAnt(radius=ant.RADIUS)
     state, info = env.reset(seed=ant.REPORTED + 500_000 + config.seed)
-    ghms = models(replace(getattr(FitConfig, config.preset)(), seed=0))
+    ghms = models(fit)
     reward = target_reward(info["target"], ant.RADIUS)
     agent = GGPIAgent(ghms, reward, depth=depth, num_samples=ant.budget(config.samples, depth))
     path, plans, positions = [state[:2]], [], []
@@ -133,8 +138,8 @@ def _places(states: np.ndarray) -> Any:
     return np.round(states[:SHOWN, :2].astype(float), 2)
 
 
-def table(metrics: dict[str, Any]) -> Table:
-    """How the episodes went."""
+def table(metrics: dict[str, Any]) -> list[Table]:
+    """How the models are calibrated, and how the episodes went."""
     shown = Table(title="The same start, the same target", title_justify="left")
     others = f"of {metrics['episodes']} other targets"
     for column in ("agent", "target reached", "steps", "first plan", others):
@@ -148,7 +153,9 @@ def table(metrics: dict[str, Any]) -> Table:
             agent["plans"][0]["name"],
             str(agent["successes"]),
         )
-    return shown
+    for name, row in metrics["baselines"].items():
+        shown.add_row(name, "", "", "", f"{row['mean'] * metrics['episodes']:.0f}")
+    return [calibration_table(metrics["ratios"]), shown]
 
 
 def plot(metrics: dict[str, Any]) -> Figure:

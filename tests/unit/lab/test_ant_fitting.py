@@ -16,8 +16,8 @@ def test_tiny_models_are_calibrated_and_played(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "200")
     from ggpi.lab import ant_fitting
 
-    calibrate = ant_fitting.ant.calibration
-    monkeypatch.setattr(ant_fitting.ant, "calibration", lambda ghms: calibrate(ghms, 2, 2))
+    calibrate = ant_fitting.calibration
+    monkeypatch.setattr(ant_fitting, "calibration", lambda ghms: calibrate(ghms, 2, 2))
     given = ["fit", "ant", "--preset", "tiny", "--steps", "2", "--num-transitions", "640", "--seed", "3"]
     assert main(given) == 0
     shown = capsys.readouterr().out
