@@ -51,6 +51,10 @@ class Setting:
     """Recorded steps that CETD follows before the model is asked."""
     decay: Literal["linear", "constant"] = "linear"
     """Whether the step size falls to zero over the run."""
+    batches: int = 1
+    """How many times the config's batch."""
+    ema_decay: float | None = None
+    """If given, targets come from a running mean of past weights."""
 
 
 DEFAULT = Setting()
@@ -61,9 +65,13 @@ SETTINGS = {
     "latent-8": replace(DEFAULT, latent=8),
     "state": replace(DEFAULT, predict="state"),
     "one-step": replace(DEFAULT, n_step=1),
+    "one-step-batch": replace(DEFAULT, n_step=1, batches=4),
+    "one-step-ema": replace(DEFAULT, n_step=1, ema_decay=0.99),
+    "one-step-constant": replace(DEFAULT, n_step=1, decay="constant"),
     "paper": Setting(3e-4, 20.0, 1, "change", 1, "constant"),
 }
-"""The default (rate 1e-3, KL weight 1, one latent, change of state, n-step CETD), then one change at a time."""
+"""The default (rate 1e-3, KL weight 1, one latent, change of state, n-step CETD), then one change at a time; and what
+might help one-step CETD: a larger batch, slow targets, or harm it: a rate that does not fall."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +169,9 @@ def train(config: Config, world_name: str, name: str) -> dict[str, Any]:
         (),
         key=jax.random.key(config.seed),
         model=VAEConfig(config.width, 3, setting.latent, setting.kl_weight, setting.predict),
-        loss=CETD(n_step=setting.n_step),
+        loss=CETD(n_step=setting.n_step, ema_decay=setting.ema_decay),
         steps=config.steps,
-        batch_size=config.batch_size,
+        batch_size=setting.batches * config.batch_size,
         learning_rate=setting.learning_rate,
         decay=setting.decay,
         spec=world.spec,
@@ -184,6 +192,9 @@ def describe(name: str) -> str:
         "latent": f"{setting.latent} latent dimensions",
         "predict": "predicts the state itself",
         "n_step": "one-step CETD",
+        "batches": f"{setting.batches} × batch",
+        "ema_decay": "slow targets",
+        "decay": "constant rate",
     }
     changed = [text for field, text in words.items() if getattr(setting, field) != getattr(DEFAULT, field)]
     return ", ".join(changed) or "default"
