@@ -11,7 +11,7 @@ demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables her
 	@$(BIN)/ggpi run four-rooms-transfer --preset cpu --out results/four-rooms-transfer
 	@if $(BIN)/python -c 'import mujoco' 2>/dev/null; then \
 		$(BIN)/ggpi run ant-visualise --preset cpu --out results/ant; \
-	else echo "the ant was left out: it needs MuJoCo (pip install 'ggpi[ant]')"; fi
+	else echo "the ant was left out: it needs MuJoCo (.venv/bin/pip install '.[ant]')"; fi
 
 test: $(READY)
 	@$(BIN)/pytest -q -n 2 $(ARGS)

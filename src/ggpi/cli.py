@@ -89,7 +89,10 @@ def show(experiment: Any, metrics: Any, directory: Path) -> None:
 
 def pretrain(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Trains base policies, or goes on with a training that was stopped."""
-    one_of("world", options.world, ["ant"])
+    if options.help:
+        print(options.usage())
+    else:
+        one_of("world", options.world, ["ant"])
     preset = one_of("preset", options.preset, ("tiny", "cpu", "paper"))
     if options.algorithm is not None:
         one_of("algorithm", options.algorithm, ("mpo", "ppo"))
@@ -97,7 +100,8 @@ def pretrain(options: argparse.Namespace, rest: Sequence[str]) -> None:
     from ggpi import pretrain
     from ggpi.progress import progress
 
-    config = read_config("ggpi pretrain ant", pretrain.preset(preset, options.algorithm), rest)
+    fields = ["--help"] if options.help else rest
+    config = read_config("ggpi pretrain ant", pretrain.preset(preset, options.algorithm), fields)
     default = Path("results") / f"pretrain-ant-{preset}-{config.algorithm}-seed{config.seed}"
     directory = options.out or default
     with progress(config.rounds, "walking") as advance:

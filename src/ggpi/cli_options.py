@@ -27,7 +27,19 @@ examples:
   ggpi fit --env Pendulum-v1 --policies swing.zip hold.zip --data recorded.hdf5
 
 Policies are zips of Stable-Baselines3 or directories of ggpi.save. A fit that was stopped goes on when the same
-command is given again. For your own world, the options are:
+command is given again. The other options are:
+"""
+DIAGNOSE_EXAMPLES = """\
+examples:
+  ggpi diagnose models --env ggpi/PointMass-v0          fresh futures of each policy
+  ggpi diagnose models --data recorded.npz              futures in trajectories that the policies left
+"""
+PRETRAIN_EXAMPLES = """\
+examples:
+  ggpi pretrain ant                                     the shipped policies, made again
+  ggpi pretrain ant --algorithm mpo --seed 3            any field of its config may be changed
+
+A training that was stopped goes on when the same command is given again. The other options are:
 """
 PLAY_EXAMPLES = """\
 rewards:
@@ -87,24 +99,39 @@ def _add_plot(commands: Any) -> None:
 
 
 def _add_pretrain(commands: Any) -> None:
-    command = commands.add_parser("pretrain", help="train base policies", allow_abbrev=False, epilog=FIELDS)
-    command.add_argument("world", metavar="WORLD", help="ant: the sparse-reward ant")
+    command = commands.add_parser(
+        "pretrain",
+        help="train base policies",
+        add_help=False,
+        allow_abbrev=False,
+        epilog=PRETRAIN_EXAMPLES,
+        formatter_class=RAW,
+    )
+    command.add_argument("world", metavar="WORLD", nargs="?", help="ant: the sparse-reward ant")
     command.add_argument("--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's sizes")
     command.add_argument("--algorithm", help="mpo or ppo; by default what is best for the preset")
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/pretrain-ant-…")
-    command.set_defaults(command="pretrain")
+    command.add_argument("-h", "--help", action="store_true", help="this, and the other options")
+    command.set_defaults(command="pretrain", usage=command.format_help)
 
 
 def _add_diagnose(commands: Any) -> None:
-    command = commands.add_parser("diagnose", help="hold saved models against true futures")
+    command = commands.add_parser(
+        "diagnose",
+        help="hold saved models against true futures",
+        epilog=DIAGNOSE_EXAMPLES,
+        formatter_class=RAW,
+    )
     command.add_argument(
         "models", metavar="MODELS", type=Path, help="written by ggpi.save, or by ggpi.fit(out=…)"
     )
     command.add_argument("--env", metavar="ID", help="a Gymnasium environment, such as ggpi/PointMass-v0")
-    command.add_argument("--data", metavar="FILE", help="trajectories: .npz, .hdf5, or a Minari dataset")
+    command.add_argument(
+        "--data", metavar="FILE", help="trajectories: .npz, .hdf5, .npy files, or a Minari dataset"
+    )
     command.add_argument("--keys", help="parts of dictionary observations that make the state: observation")
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/diagnose-NAME")
-    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--seed", type=int, default=0, help="of futures and samples (default: 0)")
     command.set_defaults(command="diagnose")
 
 
@@ -143,11 +170,15 @@ def _add_play(commands: Any) -> None:
     )
     command.add_argument("models", metavar="MODELS", type=Path, help="a directory that ggpi fit wrote")
     command.add_argument("--reward", required=True, help="in words, see below")
-    command.add_argument("--depth", type=int, default=2, help="1 is GPI; each more looks one switch ahead")
-    command.add_argument("--samples", type=int, default=100, help="of each switching policy")
-    command.add_argument("--episodes", type=int, default=5)
-    command.add_argument("--max-steps", type=int, default=1000, help="of an episode that does not end before")
-    command.add_argument("--seed", type=int, default=0)
+    command.add_argument(
+        "--depth", type=int, default=2, help="1 is GPI; each more looks one switch ahead (default: 2)"
+    )
+    command.add_argument("--samples", type=int, default=100, help="for each switching policy (default: 100)")
+    command.add_argument("--episodes", type=int, default=5, help="how many (default: 5)")
+    command.add_argument(
+        "--max-steps", type=int, default=1000, help="cut an episode after so many (default: 1000)"
+    )
+    command.add_argument("--seed", type=int, default=0, help="of resets and samples (default: 0)")
     command.add_argument(
         "--terminal", metavar="FILE.py:NAME", help="a function: does the world end in this state?"
     )

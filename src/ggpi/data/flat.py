@@ -82,7 +82,7 @@ def _h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        raise ImportError("HDF5 files need the extra: pip install 'ggpi[data]'") from error
+        raise ImportError("HDF5 files need the extra: pip install '.[data]' in the checkout") from error
     return h5py
 
 
@@ -101,7 +101,7 @@ def _select(path: Path, there: Mapping[str, Any], names: Mapping[str, str | None
         elif field in ("state", "action") or names.get(field) is not None:
             raise ValueError(
                 f"{path} has no {name!r} for {field}; it holds {', '.join(sorted(there)) or 'nothing'}: "
-                f"names={{{field!r}: …}} says what it is called there"
+                f"ggpi.data.read_flat(path, names={{{field!r}: …}}) says what it is called there"
             )
     return columns
 

@@ -107,7 +107,7 @@ def _minari() -> Any:
     try:
         import minari
     except ImportError as error:
-        raise ImportError("Minari datasets need the extra: pip install 'ggpi[data]'") from error
+        raise ImportError("Minari datasets need the extra: pip install '.[data]' in the checkout") from error
     return minari
 
 

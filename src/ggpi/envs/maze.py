@@ -132,7 +132,7 @@ def _robotics() -> Any:
     try:
         import gymnasium_robotics
     except ImportError as error:
-        raise ImportError("mazes need the extra: pip install 'ggpi[maze]'") from error
+        raise ImportError("mazes need the extra: pip install '.[maze]' in the checkout") from error
     gymnasium.register_envs(gymnasium_robotics)
     return gymnasium_robotics
 

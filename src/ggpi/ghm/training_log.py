@@ -99,5 +99,7 @@ def _summary_writer(directory: Path):
     try:
         from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise ImportError("tensorboard=True needs tensorboardX: pip install 'ggpi[tensorboard]'") from error
+        raise ImportError(
+            "tensorboard=True needs tensorboardX: pip install '.[tensorboard]' in the checkout"
+        ) from error
     return SummaryWriter(str(directory))

@@ -34,7 +34,7 @@ def transitions(num_steps: int, seed: int) -> Transitions:
 
 @dataclass(frozen=True)
 class FitConfig:
-    """How the ant's models are trained; the defaults are the paper's."""
+    """How the ant's models are trained."""
 
     seed: int = 0
     """Seed of data and training."""
@@ -43,7 +43,7 @@ class FitConfig:
     steps: int = 500_000
     """Training steps."""
     batch_size: int = 5_120
-    """Transitions per model and step: 256 trajectories of 20 steps."""
+    """Transitions per model and step; the paper's 256 trajectories of 20 steps are 5120."""
     learning_rate: float = 3e-4
     """Adam's step size."""
     decay: Literal["linear", "constant"] = "constant"

@@ -5,8 +5,8 @@ turn, depth 2 can. Agents meet the same starts and targets. Beside them stand ea
 switching, model-predictive control on a one-step model with as much time, and an *oracle*: the same planner with
 true simulator samples in the models' place, which shows what perfect models would score at each depth.
 
-Equal budgets as in the paper: n samples for each of 16 GSPs at depth 2, 4n for each of 4 at depth 1, n/4 for each
-of 64 at depth 3. Models are held against simulation first: too wide a model makes depth 1 look perfect.
+Equal budgets: as in the paper n samples for each of 16 GSPs at depth 2 and 4n for each of 4 at depth 1; and n/4 for
+each of 64 at depth 3. Models are held against simulation first: too wide a model makes depth 1 look perfect.
 """
 
 from dataclasses import dataclass, replace

@@ -128,7 +128,7 @@ def _check_video(world: World, video: Path) -> None:
     try:
         import imageio_ffmpeg  # noqa: F401
     except ImportError as error:
-        raise ModuleNotFoundError("--video needs an extra: pip install 'ggpi[video]'") from error
+        raise ModuleNotFoundError("--video needs an extra: pip install '.[video]' in the checkout") from error
     env = world.make()
     modes = env.metadata.get("render_modes") or []
     env.close()

@@ -27,4 +27,6 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != "mujoco":
             raise
-        raise ModuleNotFoundError("the ant needs MuJoCo: pip install 'ggpi[ant]'", name="mujoco") from error
+        raise ModuleNotFoundError(
+            "the ant needs MuJoCo: pip install '.[ant]' in the checkout", name="mujoco"
+        ) from error

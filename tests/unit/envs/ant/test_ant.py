@@ -198,4 +198,4 @@ def test_without_opengl_the_message_says_what_to_do(monkeypatch):
 def test_without_mujoco_the_message_says_what_to_install():
     code = "import sys; sys.modules['mujoco'] = None; import ggpi.envs.ant as ant; ant.SPEC; ant.SparseAnt"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode and "pip install 'ggpi[ant]'" in done.stderr
+    assert done.returncode and "pip install '.[ant]'" in done.stderr
