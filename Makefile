@@ -14,7 +14,7 @@ demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables her
 	else echo "the ant was left out: it needs MuJoCo (.venv/bin/pip install '.[ant]')"; fi
 
 test: $(READY)
-	@$(BIN)/pytest -q -n 2 $(ARGS)
+	@$(BIN)/pytest -q -n 2 --dist loadfile $(ARGS)
 
 test-sb3: .venv/.sb3  ## policies of Stable-Baselines3 against the real thing, which brings PyTorch
 	@$(BIN)/pytest -q -n 2 tests/unit/policies/test_sb3_live.py $(ARGS)
