@@ -30,9 +30,10 @@ def figure(rows: int = 1, columns: int = 1, size: Sequence[float | int] = (4, 3)
 
 
 def plain_log(axis: Axis) -> None:
-    """Plain numbers on a logarithmic axis, at 1, 2 and 5 times powers of ten if it is short."""
+    """Plain numbers on a logarithmic axis: at powers of ten, more of them the shorter it is."""
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    subs = range(1, 10) if high < 5 * low else (1, 2, 5) if high < 1000 * low else (1,)
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FormatStrFormatter("%g"))
     axis.set_minor_locator(NullLocator())
 
