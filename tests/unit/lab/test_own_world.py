@@ -215,6 +215,8 @@ def test_a_world_that_says_its_names():
     env = gymnasium.make("ggpi/PointMass-v0")
     assert world_file._names(env, 4, ()) == ("x", "y", "vx", "vy")
     assert world_file._names(env, 4, ("east", "north")) == ("east", "north", "x2", "x3")
+    assert world_file._names(env, 4, ("x1", "x2")) == ("x1", "x2", "x3", "x4")
+    assert world_file._names(env, 4, ("x3",)) == ("x3", "x1", "x2", "x4")
     assert world_file._names(env, 5, ()) == ("x0", "x1", "x2", "x3", "x4")
 
 
