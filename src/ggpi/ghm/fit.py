@@ -40,8 +40,8 @@ from ggpi.typing import Key
 def fit(
     policies: Sequence[Any],
     data: Transitions,
-    gamma: float,
-    alpha: float | Sequence[float],
+    gamma: float | np.floating,
+    alpha: float | np.floating | Sequence[float],
     *,
     key: Key,
     preset: str = "cpu",
@@ -74,6 +74,7 @@ def fit(
         _named(preset, PRESETS, "preset"),
         **{name: value for name, value in given.items() if value is not None},
     )
+    gamma = float(gamma)
     check_gamma(gamma)
     alphas = tuple(dict.fromkeys(np.asarray(alpha, float).ravel().tolist()))
     horizons = tuple(dict.fromkeys([gamma, *(beta_of(gamma, alpha) for alpha in alphas)]))
@@ -82,6 +83,8 @@ def fit(
         data = within_memory(data, memory, seed=int(jax.random.key_data(key)[-1]))
     _check(data, recipe, spec)
     check_policies(policies, np.asarray(data.state[:1], np.float32), space_of(data.action), "the data")
+    if out:
+        saving.check_savable(tuple(policies), "policies")
     warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
     ready = prepare(policies, data, horizons, recipe, spec, key)
     log = TrainingLog(out, ready.fingerprint, tensorboard)

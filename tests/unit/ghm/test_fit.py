@@ -148,6 +148,32 @@ def test_models_are_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.fixture
+def untrained(monkeypatch):
+    """fit gives its fresh models."""
+    monkeypatch.setattr("ggpi.ghm.fit._train", lambda ready, log, watch: ready.state.models)
+
+
+def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):
+    ghms = small_fit(gamma=np.float32(0.5), alpha=np.float32(0.5), out=tmp_path)
+    loaded = ggpi.load(tmp_path / "models")
+    assert type(ghms.gamma) is type(loaded.gamma) is float
+    assert list(loaded.models) == [0.5, 0.25] and loaded.alphas == (0.5,)
+
+
+class Nameless:
+    """A policy that lacks what saving needs."""
+
+    def sample(self, state, *, key):
+        return jnp.zeros(1)
+
+
+def test_what_cannot_be_saved_is_not_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr("ggpi.ghm.fit.prepare", lambda *given: pytest.fail("trained"))
+    with pytest.raises(TypeError, match=r"policies\.0 is a Nameless, which cannot be saved.*`name`"):
+        fit([Nameless()], DATA, 0.9, 0.5, key=KEY, out=tmp_path)
+
+
 @pytest.mark.parametrize("loss", ["cetd", "cemc", ggpi.CETD(n_step=1)])
 def test_every_loss_trains_a_vae(loss):
     data = walks() if loss != "cemc" else one_policy_each()
