@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from ggpi import saving
 from ggpi.data import StateSpec, Transitions
@@ -82,7 +83,8 @@ def fit(
     if is_mapped(data):
         data = within_memory(data, memory, seed=int(jax.random.key_data(key)[-1]))
     _check(data, recipe, spec)
-    check_policies(policies, np.asarray(data.state[:1], np.float32), space_of(data.action), "the data")
+    space = space_of(data.action, policies)
+    check_policies(policies, np.asarray(data.state[:1], np.float32), space, "the data")
     if out:
         saving.check_savable(tuple(policies), "policies")
     warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
@@ -124,7 +126,10 @@ def prepare(
     bank, kept_and_held = PolicyBank(tuple(policies)), _split(data, recipe, key)
     betas = jnp.repeat(jnp.asarray(horizons, jnp.float32), len(policies))
     records = [recipe.loss.record(part, len(policies), horizons) for part in kept_and_held]
-    frames = [_frame(kept_and_held[0], horizon, spec, recipe) for horizon in horizons for _ in policies]
+    count = _num_actions(data, policies)
+    frames = [
+        _frame(kept_and_held[0], horizon, spec, recipe, count) for horizon in horizons for _ in policies
+    ]
     keys = jax.random.split(jax.random.fold_in(key, 2**31 - 1), len(frames))
     built = [recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)]
     check_supported(recipe.loss, built[0])
@@ -193,7 +198,19 @@ def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Tr
     return (data[~chosen], data[chosen]) if chosen.any() else (data, data)
 
 
-def _frame(data: Transitions, horizon: float, spec: StateSpec, recipe: Recipe, size: int = 20_000) -> Frame:
+def _num_actions(data: Transitions, policies: Sequence[Any]) -> int | None:
+    space = space_of(data.action, policies)
+    return int(space.n) if isinstance(space, Discrete) else None
+
+
+def _frame(
+    data: Transitions,
+    horizon: float,
+    spec: StateSpec,
+    recipe: Recipe,
+    num_actions: int | None,
+    size: int = 20_000,
+) -> Frame:
     """Normalisation from pairs and the recorded states about a horizon later, whoever acted."""
     rng = np.random.default_rng(0)
     rows = rng.integers(len(data), size=min(size, len(data)))
@@ -201,7 +218,6 @@ def _frame(data: Transitions, horizon: float, spec: StateSpec, recipe: Recipe, s
     ends = np.searchsorted(np.flatnonzero(np.append(np.diff(data.episode) != 0, True)), rows)
     last = np.flatnonzero(np.append(np.diff(data.episode) != 0, True))[ends]
     ahead = data.next_state[np.minimum(rows + times - 1, last)]
-    num_actions = int(data.action.max()) + 1 if np.issubdtype(data.action.dtype, np.integer) else None
     return fit_frame(data.state[rows], data.action[rows], ahead, spec, num_actions, recipe.model.predict)
 
 

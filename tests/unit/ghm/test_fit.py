@@ -1,5 +1,6 @@
 """fit: what it refuses, what it keeps, and that nothing is lost when it is killed."""
 
+import dataclasses
 import itertools
 import json
 import subprocess
@@ -159,6 +160,15 @@ def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):
     loaded = ggpi.load(tmp_path / "models")
     assert type(ghms.gamma) is type(loaded.gamma) is float
     assert list(loaded.models) == [0.5, 0.25] and loaded.alphas == (0.5,)
+
+
+def test_an_action_that_nobody_takes_counts(untrained):
+    """Three actions as the policy says, of which the data have two."""
+    chosen = (DATA.action[:, 0] > 0).astype(np.int32)
+    data = dataclasses.replace(DATA, action=chosen)
+    policy = ggpi.policy_from(lambda state: (state[0] > 0).astype(int), 3, name="never 2")
+    ghms = fit([policy], data, 0.9, 0.5, key=KEY, model=SMALL)
+    assert ghms.models[0.9].frame.num_actions == 3
 
 
 class Nameless:
