@@ -8,6 +8,7 @@ arguments and `out` gives bit for bit the models of one that never was.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import time
@@ -28,7 +29,7 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
 from ggpi.ghm.losses import LOSSES, Loss, check_supported
 from ggpi.ghm.recipe import MODELS, PRESETS, ModelConfig, Recipe
-from ggpi.ghm.targets import warn_if_loose
+from ggpi.ghm.targets import Record, warn_if_loose
 from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
 from ggpi.ghm.training_log import TrainingLog
 from ggpi.mdp import beta_of, check_gamma
@@ -123,13 +124,11 @@ def prepare(
 
     Paper: Alg 2
     """
-    bank, kept_and_held = PolicyBank(tuple(policies)), _split(data, recipe, key)
+    bank = PolicyBank(tuple(policies))
+    kept, records = _records(data, len(policies), horizons, recipe, key)
     betas = jnp.repeat(jnp.asarray(horizons, jnp.float32), len(policies))
-    records = [recipe.loss.record(part, len(policies), horizons) for part in kept_and_held]
     count = _num_actions(data, policies)
-    frames = [
-        _frame(kept_and_held[0], horizon, spec, recipe, count) for horizon in horizons for _ in policies
-    ]
+    frames = [_frame(kept, horizon, spec, recipe, count) for horizon in horizons for _ in policies]
     keys = jax.random.split(jax.random.fold_in(key, 2**31 - 1), len(frames))
     built = [recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)]
     check_supported(recipe.loss, built[0])
@@ -181,6 +180,21 @@ def _check(data: Transitions, recipe: Recipe, spec: StateSpec) -> None:
         raise ValueError(f"{len(data)} transitions are fewer than a batch of {recipe.batch_size}")
     if recipe.steps < 1:
         raise ValueError(f"steps is at least 1, got {recipe.steps}")
+
+
+def _records(
+    data: Transitions, num_policies: int, horizons: Sequence[float], recipe: Recipe, key: Key
+) -> tuple[Transitions, list[Record]]:
+    """The transitions to train on, and the records to train and to score on.
+
+    CEMC needs long trajectories of every policy. Where what is held out has none, it is scored on what it is trained
+    on; where the rest has none, all serve for both.
+    """
+    kept, held = _split(data, recipe, key)
+    for part, scored in ((kept, held), (kept, kept)):
+        with contextlib.suppress(ValueError):
+            return part, [recipe.loss.record(some, num_policies, horizons) for some in (part, scored)]
+    return data, [recipe.loss.record(data, num_policies, horizons)] * 2
 
 
 def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Transitions]:

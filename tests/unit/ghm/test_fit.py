@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi.ghm.fit import fit
+from ggpi.ghm.fit import _records, fit
+from ggpi.ghm.recipe import Recipe
 from ggpi.ghm.training_log import TrainingLog
 
 SMALL = ggpi.VAEConfig(width=16, depth=1)
@@ -196,6 +197,29 @@ def one_policy_each():
         getattr(long, name) if name != "behaviour" else long.episode % 2
         for name in ("state", "action", "next_state", "terminated", "truncated", "behaviour", "episode", "step")
     ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [
+        ([(0, 200)] * 3 + [(1, 400)] * 2, {(800, 600)}),
+        ([(0, 200)] * 3 + [(1, 400)], {(800, 800)}),
+        ([(0, 200), (0, 20), (1, 400)], {(600, 600), (620, 620)}),
+    ],
+)
+def test_cemc_learns_from_few_trajectories(lengths, sizes):
+    """What is held out may have no long one of some policy, and so may the rest."""
+    policy, steps = np.array(lengths).T
+    behaviour, episode = np.repeat(policy, steps), np.repeat(np.arange(len(steps)), steps)
+    step = np.concatenate([np.arange(count) for count in steps])
+    vectors = np.zeros((3, len(step), 1), np.float32)
+    data = ggpi.Transitions(*vectors, step < 0, step < 0, behaviour, episode, step)
+    found = set()
+    for seed in range(8):
+        kept, records = _records(data, 2, (0.9,), Recipe(SMALL, ggpi.CEMC()), jax.random.key(seed))
+        assert len(kept) == len(records[0].state)
+        found.add(tuple(len(record.state) for record in records))
+    assert found == sizes
 
 
 def broken(field, value):
