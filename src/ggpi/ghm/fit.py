@@ -23,6 +23,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from ggpi import saving
+from ggpi.compiling import fast_jit
 from ggpi.data import StateSpec, Transitions
 from ggpi.data.memory import is_mapped, within_memory
 from ggpi.ghm.base import GHMs
@@ -90,7 +91,8 @@ def fit(
         saving.check_savable(tuple(policies), "policies")
     warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
     ready = prepare(policies, data, horizons, recipe, spec, key)
-    log = TrainingLog(out, ready.fingerprint, tensorboard)
+    fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies) if out else ""
+    log = TrainingLog(out, fingerprint, tensorboard)
     models = _train(ready, log, watch or (lambda step, models: None))
     per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
     ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
@@ -108,8 +110,6 @@ class Prepared(NamedTuple):
     setting: Setting
     scored: Setting
     state: State
-    fingerprint: str
-    """A digest of everything that determines the result."""
 
 
 def prepare(
@@ -133,8 +133,7 @@ def prepare(
     built = [recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)]
     check_supported(recipe.loss, built[0])
     setting, scored = (Setting(part, bank, betas, key, recipe) for part in records)
-    fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies)
-    return Prepared(setting, scored, initial_state(stack_modules(built), recipe), fingerprint)
+    return Prepared(setting, scored, initial_state(stack_modules(built), recipe))
 
 
 def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None]) -> Any:
@@ -240,10 +239,26 @@ def _slice(models: Any, place: int, count: int) -> Any:
 
 
 def _fingerprint(recipe, horizons, spec, key, data: Transitions, policies) -> str:
-    """A digest of everything that determines the result."""
+    """A digest of everything that determines the result.
+
+    Of policies it takes the arrays, and what they do: functions and settings have no bytes of their own.
+    """
     digest = hashlib.sha256(repr((recipe, horizons, spec, jax.__version__)).encode())
     parts = [jax.random.key_data(key), *(getattr(data, field.name) for field in dataclasses.fields(data))]
     parts += jax.tree.leaves(eqx.filter(list(policies), eqx.is_array))
+    parts.append(_deeds(PolicyBank(tuple(policies)), data.state))
     for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
+
+
+def _deeds(bank: PolicyBank, states: np.ndarray, count: int = 64) -> np.ndarray:
+    """Actions of every policy in some of the states, always with the same noise."""
+    rows = np.linspace(0, len(states) - 1, count).astype(int)
+    seen = np.broadcast_to(np.asarray(states[rows], np.float32), (len(bank), count, states.shape[1]))
+    return np.asarray(_sampled(bank, seen))
+
+
+@fast_jit
+def _sampled(bank: PolicyBank, states: Any) -> Any:
+    return bank.sample_each(states, key=jax.random.key(0))

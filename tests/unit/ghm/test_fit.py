@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi.ghm.fit import _records, fit
+from ggpi.ghm.fit import _fingerprint, _records, fit
 from ggpi.ghm.recipe import Recipe
 from ggpi.ghm.training_log import TrainingLog
+from ggpi.policies.gaussian import MLP, GaussianPolicy
 
 SMALL = ggpi.VAEConfig(width=16, depth=1)
 KEY = jax.random.key(0)
@@ -105,6 +106,43 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatc
     assert steps == [5, 10, 15, 20]
     with pytest.raises(ValueError, match="other data, policies or settings"):
         fit(POLICIES, DATA, 0.9, 0.25, key=KEY, out=tmp_path)
+
+
+def gaussian(noise):
+    network = MLP((1, 2), key=KEY)
+    return GaussianPolicy(network=network, name="go", inputs=(0,), scale=(1.0,), noise=noise)
+
+
+def called(function, runs):
+    return ggpi.policy_from(function, ([-1.0], [1.0]), runs=runs, name="go")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (called(lambda state: state, "jax"), called(lambda state: -state, "jax")),
+        (called(lambda states: states, "python-batch"), called(lambda states: -states, "python-batch")),
+        (gaussian(1.0), gaussian(0.01)),
+    ],
+)
+def test_policies_that_act_differently_are_told_apart(one, other):
+    def digest(policy):
+        return _fingerprint(Recipe(), (0.9,), None, KEY, DATA, [policy])
+
+    assert digest(one) == digest(one) != digest(other)
+
+
+def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
+    def stops(ready, log, watch):
+        log.resume(ready.state)
+        log.checkpoint(ready.state, 1, is_last=True)
+        return ready.state.models
+
+    monkeypatch.setattr("ggpi.ghm.fit._train", stops)
+    for policy in (gaussian(1.0), gaussian(1.0)):
+        fit([policy], DATA, 0.9, 0.5, key=KEY, model=SMALL, out=tmp_path)
+    with pytest.raises(ValueError, match="other data, policies or settings"):
+        fit([gaussian(0.01)], DATA, 0.9, 0.5, key=KEY, model=SMALL, out=tmp_path)
 
 
 def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
