@@ -9,6 +9,8 @@ without running their constructors. What is someone else's, or made around a fun
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from ggpi import io
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """Stands for an object of someone else's class, which cannot be saved: pass it again when loading.
+    """Stands for a policy of someone else's class or code, which is not saved: `load(path, policies=…)` takes it again.
 
     Beyond the paper: user policies are code, and code is not stored
     """
@@ -41,24 +43,62 @@ def save(path: str | Path, value: Any) -> None:
     io.save(path, arrays, {"object": structure})
 
 
-def load(path: str | Path) -> Any:
+def check_savable(value: Any, name: str) -> None:
+    """Refuses what `save` cannot write, before the work that would be lost; `name` is what errors call it.
+
+    Beyond the paper: a training may take hours
+    """
+    io.to_json(_structure(value, name, {}))
+
+
+def load(path: str | Path, *, policies: Sequence[Any] | None = None) -> Any:
     """The object that `save` wrote; a damaged or foreign directory is refused and nothing in it is executed.
+
+    Models come back with their policies. Of policies that are code (`ggpi.policy_from`, or classes of your own) only
+    the names are saved: give the same ones as `policies`, in the same order, and the models have them again.
 
     Beyond the paper: models outlive the process that made them
     """
+    found = _load(path)
+    return found if policies is None else _with_policies(found, tuple(policies), path)
+
+
+def _load(path: str | Path) -> Any:
     arrays, about = io.load(path)
     if "object" not in about:
         raise ValueError(f"{path} holds arrays, but no object that ggpi.save wrote")
     try:
         return _rebuild(about["object"], arrays)
-    except (KeyError, TypeError, AttributeError, ImportError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
         raise ValueError(f"{path} was written by another version of ggpi, or changed: {error}") from error
 
 
+def _with_policies(found: Any, policies: tuple[Any, ...], path: str | Path) -> Any:
+    """The models with these policies in place of those that were saved, which have the same names."""
+    if not (_is_our_object(found) and hasattr(found, "policies")):
+        raise ValueError(
+            f"{path} holds a {type(found).__qualname__}, not models of policies; load it without policies="
+        )
+    held, given = (
+        [str(getattr(policy, "name", type(policy).__qualname__)) for policy in some]
+        for some in (found.policies, policies)
+    )
+    if held != given:
+        raise ValueError(
+            f"{path} holds models of {len(held)} policies ({', '.join(held)}), got {len(given)} "
+            f"({', '.join(given)}); give the policies that the models were learned for, in this order"
+        )
+    return dataclasses.replace(found, policies=policies)
+
+
 def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.ndarray | np.generic | jax.Array):
+    if isinstance(value, np.ndarray | jax.Array):
         arrays[name] = np.asarray(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
     if isinstance(value, tuple | list):
@@ -79,7 +119,10 @@ def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"class": f"{type(value).__module__}:{type(value).__qualname__}", "fields": fields}
     if (label := getattr(value, "name", None)) is not None:
         return {"foreign": [str(label), type(value).__qualname__]}
-    raise TypeError(f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved")
+    raise TypeError(
+        f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved: only objects of this library "
+        "are, and by their name those that have an attribute `name`; give it one"
+    )
 
 
 def _rebuild(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -88,12 +131,14 @@ def _rebuild(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
     match structure:
         case {"array": name, "jax": is_jax}:
             return jnp.asarray(arrays[name]) if is_jax else arrays[name]
+        case {"float": text}:
+            return float(text)
         case {"tuple": parts}:
             return tuple(_rebuild(part, arrays) for part in parts)
         case {"list": parts}:
             return [_rebuild(part, arrays) for part in parts]
         case {"dict": items}:
-            return {key: _rebuild(part, arrays) for key, part in items}
+            return {_rebuild(key, arrays): _rebuild(part, arrays) for key, part in items}
         case {"foreign": [name, kind]}:
             return Foreign(name, kind)
         case {"class": path, "fields": fields}:

@@ -50,15 +50,19 @@ class RingBuffer:
 
     def sample(self, size: int, rng: np.random.Generator) -> Transitions:
         """`size` rows, drawn uniformly and with replacement."""
-        if not len(self):
-            raise ValueError("nothing was added to this buffer yet")
+        self._check_filled()
         return self._rows(rng.integers(len(self), size=size))
 
     def ordered(self) -> Transitions:
         """All rows from the oldest to the newest; a view until the ring is full, a copy then."""
+        self._check_filled()
         if self.added <= self.capacity:
             return self._rows(slice(0, self.added))
         return self._rows((self.added + np.arange(self.capacity)) % self.capacity)
+
+    def _check_filled(self) -> None:
+        if not len(self):
+            raise ValueError("nothing was added to this buffer yet")
 
     def _rows(self, rows) -> Transitions:
         return Transitions(*(self._arrays[name][rows] for name in FIELDS))

@@ -25,6 +25,12 @@ class StateSpec:
         wrong = [i for i in (*self.relative, *sum(self.rotations, ())) if not 0 <= i < size]
         if wrong:
             raise IndexError(f"a state of {size} numbers has indices 0 to {size - 1}, got {wrong}")
+        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"each number of a state has a name of its own, got {', '.join(twice)} more than once in "
+                f"{', '.join(self.names)}; rename all but one"
+            )
 
     @property
     def size(self) -> int:

@@ -8,6 +8,7 @@ arguments and `out` gives bit for bit the models of one that never was.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import time
@@ -19,15 +20,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from ggpi import saving
+from ggpi.compiling import fast_jit
 from ggpi.data import StateSpec, Transitions
 from ggpi.data.memory import is_mapped, within_memory
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
 from ggpi.ghm.losses import LOSSES, Loss, check_supported
 from ggpi.ghm.recipe import MODELS, PRESETS, ModelConfig, Recipe
-from ggpi.ghm.targets import warn_if_loose
+from ggpi.ghm.targets import Record, warn_if_loose
 from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
 from ggpi.ghm.training_log import TrainingLog
 from ggpi.mdp import beta_of, check_gamma
@@ -40,8 +43,8 @@ from ggpi.typing import Key
 def fit(
     policies: Sequence[Any],
     data: Transitions,
-    gamma: float,
-    alpha: float | Sequence[float],
+    gamma: float | np.floating,
+    alpha: float | np.floating | Sequence[float],
     *,
     key: Key,
     preset: str = "cpu",
@@ -74,6 +77,7 @@ def fit(
         _named(preset, PRESETS, "preset"),
         **{name: value for name, value in given.items() if value is not None},
     )
+    gamma = float(gamma)
     check_gamma(gamma)
     alphas = tuple(dict.fromkeys(np.asarray(alpha, float).ravel().tolist()))
     horizons = tuple(dict.fromkeys([gamma, *(beta_of(gamma, alpha) for alpha in alphas)]))
@@ -81,10 +85,14 @@ def fit(
     if is_mapped(data):
         data = within_memory(data, memory, seed=int(jax.random.key_data(key)[-1]))
     _check(data, recipe, spec)
-    check_policies(policies, np.asarray(data.state[:1], np.float32), space_of(data.action), "the data")
+    space = space_of(data.action, policies)
+    check_policies(policies, np.asarray(data.state[:1], np.float32), space, "the data")
+    if out:
+        saving.check_savable(tuple(policies), "policies")
     warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
     ready = prepare(policies, data, horizons, recipe, spec, key)
-    log = TrainingLog(out, ready.fingerprint, tensorboard)
+    fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies) if out else ""
+    log = TrainingLog(out, fingerprint, tensorboard)
     models = _train(ready, log, watch or (lambda step, models: None))
     per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
     ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
@@ -102,8 +110,6 @@ class Prepared(NamedTuple):
     setting: Setting
     scored: Setting
     state: State
-    fingerprint: str
-    """A digest of everything that determines the result."""
 
 
 def prepare(
@@ -118,16 +124,16 @@ def prepare(
 
     Paper: Alg 2
     """
-    bank, kept_and_held = PolicyBank(tuple(policies)), _split(data, recipe, key)
+    bank = PolicyBank(tuple(policies))
+    kept, records = _records(data, len(policies), horizons, recipe, key)
     betas = jnp.repeat(jnp.asarray(horizons, jnp.float32), len(policies))
-    records = [recipe.loss.record(part, len(policies), horizons) for part in kept_and_held]
-    frames = [_frame(kept_and_held[0], horizon, spec, recipe) for horizon in horizons for _ in policies]
+    count = _num_actions(data, policies)
+    frames = [_frame(kept, horizon, spec, recipe, count) for horizon in horizons for _ in policies]
     keys = jax.random.split(jax.random.fold_in(key, 2**31 - 1), len(frames))
     built = [recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)]
     check_supported(recipe.loss, built[0])
     setting, scored = (Setting(part, bank, betas, key, recipe) for part in records)
-    fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies)
-    return Prepared(setting, scored, initial_state(stack_modules(built), recipe), fingerprint)
+    return Prepared(setting, scored, initial_state(stack_modules(built), recipe))
 
 
 def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None]) -> Any:
@@ -175,6 +181,21 @@ def _check(data: Transitions, recipe: Recipe, spec: StateSpec) -> None:
         raise ValueError(f"steps is at least 1, got {recipe.steps}")
 
 
+def _records(
+    data: Transitions, num_policies: int, horizons: Sequence[float], recipe: Recipe, key: Key
+) -> tuple[Transitions, list[Record]]:
+    """The transitions to train on, and the records to train and to score on.
+
+    CEMC needs long trajectories of every policy. Where what is held out has none, it is scored on what it is trained
+    on; where the rest has none, all serve for both.
+    """
+    kept, held = _split(data, recipe, key)
+    for part, scored in ((kept, held), (kept, kept)):
+        with contextlib.suppress(ValueError):
+            return part, [recipe.loss.record(some, num_policies, horizons) for some in (part, scored)]
+    return data, [recipe.loss.record(data, num_policies, horizons)] * 2
+
+
 def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Transitions]:
     """Transitions to train on and to score on, by whole episodes of each policy that began one.
 
@@ -190,7 +211,19 @@ def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Tr
     return (data[~chosen], data[chosen]) if chosen.any() else (data, data)
 
 
-def _frame(data: Transitions, horizon: float, spec: StateSpec, recipe: Recipe, size: int = 20_000) -> Frame:
+def _num_actions(data: Transitions, policies: Sequence[Any]) -> int | None:
+    space = space_of(data.action, policies)
+    return int(space.n) if isinstance(space, Discrete) else None
+
+
+def _frame(
+    data: Transitions,
+    horizon: float,
+    spec: StateSpec,
+    recipe: Recipe,
+    num_actions: int | None,
+    size: int = 20_000,
+) -> Frame:
     """Normalisation from pairs and the recorded states about a horizon later, whoever acted."""
     rng = np.random.default_rng(0)
     rows = rng.integers(len(data), size=min(size, len(data)))
@@ -198,7 +231,6 @@ def _frame(data: Transitions, horizon: float, spec: StateSpec, recipe: Recipe, s
     ends = np.searchsorted(np.flatnonzero(np.append(np.diff(data.episode) != 0, True)), rows)
     last = np.flatnonzero(np.append(np.diff(data.episode) != 0, True))[ends]
     ahead = data.next_state[np.minimum(rows + times - 1, last)]
-    num_actions = int(data.action.max()) + 1 if np.issubdtype(data.action.dtype, np.integer) else None
     return fit_frame(data.state[rows], data.action[rows], ahead, spec, num_actions, recipe.model.predict)
 
 
@@ -207,10 +239,26 @@ def _slice(models: Any, place: int, count: int) -> Any:
 
 
 def _fingerprint(recipe, horizons, spec, key, data: Transitions, policies) -> str:
-    """A digest of everything that determines the result."""
+    """A digest of everything that determines the result.
+
+    Of policies it takes the arrays, and what they do: functions and settings have no bytes of their own.
+    """
     digest = hashlib.sha256(repr((recipe, horizons, spec, jax.__version__)).encode())
     parts = [jax.random.key_data(key), *(getattr(data, field.name) for field in dataclasses.fields(data))]
     parts += jax.tree.leaves(eqx.filter(list(policies), eqx.is_array))
+    parts.append(_deeds(PolicyBank(tuple(policies)), data.state))
     for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
+
+
+def _deeds(bank: PolicyBank, states: np.ndarray, count: int = 64) -> np.ndarray:
+    """Actions of every policy in some of the states, always with the same noise."""
+    rows = np.linspace(0, len(states) - 1, count).astype(int)
+    seen = np.broadcast_to(np.asarray(states[rows], np.float32), (len(bank), count, states.shape[1]))
+    return np.asarray(_sampled(bank, seen))
+
+
+@fast_jit
+def _sampled(bank: PolicyBank, states: Any) -> Any:
+    return bank.sample_each(states, key=jax.random.key(0))

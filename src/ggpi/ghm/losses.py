@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ggpi.data import Transitions
+from ggpi.ghm.frame import SMALLEST_SCALE
 from ggpi.ghm.model import AbstractDensityModel, AbstractModel
 from ggpi.ghm.targets import Record, draw_rows, follow, full_record, record
 from ggpi.noise import quick
@@ -118,9 +119,7 @@ class LL2TD:
         drawn = jax.lax.stop_gradient(each(lambda m, *args: m.push(*args), slow, following, acted, noise))
         drawn = jnp.where(recorded.terminated[rows][..., None], following, drawn)
         density = each(lambda m, *args: m.log_prob(*args), slow, drawn, following, acted)
-        one_step = _log_normal(
-            drawn, following, self.sigma * jnp.std(recorded.next_state - recorded.state, axis=0)
-        )
+        one_step = _log_normal(drawn, following, self.sigma * _scale(recorded.next_state - recorded.state))
         beta = betas[:, None]
         goal = jnp.logaddexp(jnp.log1p(-beta) + one_step, jnp.log(jnp.maximum(beta, 1e-30)) + density)
         ours = each(lambda m, *args: m.log_prob(*args), models, drawn, x, a)
@@ -180,6 +179,12 @@ def each(function, models: AbstractModel, *arguments: Array) -> Array:
     return jax.vmap(lambda model, *args: jax.vmap(lambda *one: function(model, *one))(*args))(
         models, *arguments
     )
+
+
+def _scale(changes: Float[Array, "N D"]) -> Float[Array, "D"]:
+    """The deviation of each number; one that never changes has the smallest scale of a frame."""
+    deviation = jnp.std(changes, axis=0)
+    return jnp.where(deviation > 0, deviation, SMALLEST_SCALE)
 
 
 def _log_normal(x, mean, scale):

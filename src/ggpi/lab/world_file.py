@@ -5,6 +5,7 @@ OUT/data.npz       the transitions, if they were collected here
 OUT/models/        the models, as `ggpi.save` writes them; beside them checkpoints and metrics of `ggpi.fit`
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -97,7 +98,7 @@ def look(
 
 
 def _names(env: gymnasium.Env, size: int, given: tuple[str, ...]) -> tuple[str, ...]:
-    """The given names, or those that are known; x3 for what has none."""
+    """The given names, or those that are known; x3, or the next free one, for what has none."""
     inner = env.unwrapped
     spec = getattr(inner, "spec_of_state", None) or getattr(getattr(inner, "world", None), "spec", None)
     known = spec.names if spec else NAMES.get((env.spec.name if env.spec else "").split("_")[0], ())
@@ -105,7 +106,8 @@ def _names(env: gymnasium.Env, size: int, given: tuple[str, ...]) -> tuple[str, 
         raise ValueError(f"--names are different names of the state's {size} numbers, got {', '.join(given)}")
     if not given and len(known) == size:
         return tuple(known)
-    return (*given, *(f"x{i}" for i in range(len(given), size)))
+    free = (name for i in itertools.count(len(given)) if (name := f"x{i}") not in given)
+    return (*given, *itertools.islice(free, size - len(given)))
 
 
 def claim(directory: Path, world: World, settings: Mapping[str, Any]) -> None:

@@ -25,22 +25,40 @@ def check_policies(
     Beyond the paper: policies that you already have come from somewhere else
     """
     for k, policy in enumerate(policies):
-        name = f"policy {k} ({getattr(policy, 'name', '') or type(policy).__name__})"
+        name = _called(k, policies)
         _check_acts(policy, name, states, space, where)
-        own = getattr(policy, "action_space", None)
-        if isinstance(policy, TabularPolicy):
-            own = Discrete(policy.pi.shape[1])
-        _check_same(own, name, space, where)
+        _check_same(_own_space(policy), name, space, where)
 
 
-def space_of(actions: np.ndarray) -> Box | Discrete:
-    """What recorded actions say about their space: how many there are, or their shape without bounds.
+def space_of(actions: np.ndarray, policies: Sequence[Any]) -> Box | Discrete:
+    """The space of recorded actions: their shape without bounds, or how many there are.
+
+    The data may lack some of the discrete actions, so there are as many as the policies say, if they say more.
 
     Beyond the paper: datasets come without spaces
     """
-    if actions.dtype.kind in "iu":
-        return Discrete(int(actions.max()) + 1)
-    return Box(-np.inf, np.inf, actions.shape[1:], np.float32)
+    if actions.dtype.kind not in "iu":
+        return Box(-np.inf, np.inf, actions.shape[1:], np.float32)
+    said = {
+        _called(k, policies): int(own.n)
+        for k, policy in enumerate(policies)
+        if isinstance(own := _own_space(policy), Discrete)
+    }
+    if len(set(said.values())) > 1:
+        counts = ", ".join(f"{count} for {name}" for name, count in said.items())
+        raise ValueError(f"policies of one world have the same number of actions, got {counts}")
+    return Discrete(max([int(actions.max()) + 1, *said.values()]))
+
+
+def _called(k: int, policies: Sequence[Any]) -> str:
+    return f"policy {k} ({getattr(policies[k], 'name', '') or type(policies[k]).__name__})"
+
+
+def _own_space(policy: Any) -> Any:
+    """The action space that a policy says it has, or None."""
+    if isinstance(policy, TabularPolicy):
+        return Discrete(policy.pi.shape[1])
+    return getattr(policy, "action_space", None)
 
 
 def _check_acts(policy: Any, name: str, states: np.ndarray, space: Any, where: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from ggpi import Transitions
+from ggpi import StateSpec, Transitions
 from ggpi.data import (
     RingBuffer,
     read_minari,
@@ -19,6 +19,11 @@ from ggpi.data import (
 from ggpi.data.memory import is_mapped
 
 NAMES = [field.name for field in fields(Transitions)]
+
+
+def test_names_of_a_state_are_told_apart():
+    with pytest.raises(ValueError, match="got x more than once in x, y, x; rename all but one"):
+        StateSpec(("x", "y", "x"))
 
 
 def walk(lengths=(5, 3, 4), discrete=False, seed=0):
@@ -131,6 +136,8 @@ def test_a_ring_refuses_what_does_not_fit():
     ring = RingBuffer(5)
     with pytest.raises(ValueError, match="nothing was added"):
         ring.sample(1, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="nothing was added"):
+        ring.ordered()
     ring.add(walk())
     with pytest.raises(ValueError, match="holds state of shape"):
         ring.add(walk(discrete=True))

@@ -1,5 +1,6 @@
 """fit: what it refuses, what it keeps, and that nothing is lost when it is killed."""
 
+import dataclasses
 import itertools
 import json
 import subprocess
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi.ghm.fit import fit
+from ggpi.ghm.fit import _fingerprint, _records, fit
+from ggpi.ghm.recipe import Recipe
 from ggpi.ghm.training_log import TrainingLog
+from ggpi.policies.gaussian import MLP, GaussianPolicy
 
 SMALL = ggpi.VAEConfig(width=16, depth=1)
 KEY = jax.random.key(0)
@@ -105,6 +108,43 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatc
         fit(POLICIES, DATA, 0.9, 0.25, key=KEY, out=tmp_path)
 
 
+def gaussian(noise):
+    network = MLP((1, 2), key=KEY)
+    return GaussianPolicy(network=network, name="go", inputs=(0,), scale=(1.0,), noise=noise)
+
+
+def called(function, runs):
+    return ggpi.policy_from(function, ([-1.0], [1.0]), runs=runs, name="go")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (called(lambda state: state, "jax"), called(lambda state: -state, "jax")),
+        (called(lambda states: states, "python-batch"), called(lambda states: -states, "python-batch")),
+        (gaussian(1.0), gaussian(0.01)),
+    ],
+)
+def test_policies_that_act_differently_are_told_apart(one, other):
+    def digest(policy):
+        return _fingerprint(Recipe(), (0.9,), None, KEY, DATA, [policy])
+
+    assert digest(one) == digest(one) != digest(other)
+
+
+def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
+    def stops(ready, log, watch):
+        log.resume(ready.state)
+        log.checkpoint(ready.state, 1, is_last=True)
+        return ready.state.models
+
+    monkeypatch.setattr("ggpi.ghm.fit._train", stops)
+    for policy in (gaussian(1.0), gaussian(1.0)):
+        fit([policy], DATA, 0.9, 0.5, key=KEY, model=SMALL, out=tmp_path)
+    with pytest.raises(ValueError, match="other data, policies or settings"):
+        fit([gaussian(0.01)], DATA, 0.9, 0.5, key=KEY, model=SMALL, out=tmp_path)
+
+
 def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
     """A real SIGKILL, then the same command again."""
     script = textwrap.dedent(
@@ -148,6 +188,41 @@ def test_models_are_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.fixture
+def untrained(monkeypatch):
+    """fit gives its fresh models."""
+    monkeypatch.setattr("ggpi.ghm.fit._train", lambda ready, log, watch: ready.state.models)
+
+
+def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):
+    ghms = small_fit(gamma=np.float32(0.5), alpha=np.float32(0.5), out=tmp_path)
+    loaded = ggpi.load(tmp_path / "models")
+    assert type(ghms.gamma) is type(loaded.gamma) is float
+    assert list(loaded.models) == [0.5, 0.25] and loaded.alphas == (0.5,)
+
+
+def test_an_action_that_nobody_takes_counts(untrained):
+    """Three actions as the policy says, of which the data have two."""
+    chosen = (DATA.action[:, 0] > 0).astype(np.int32)
+    data = dataclasses.replace(DATA, action=chosen)
+    policy = ggpi.policy_from(lambda state: (state[0] > 0).astype(int), 3, name="never 2")
+    ghms = fit([policy], data, 0.9, 0.5, key=KEY, model=SMALL)
+    assert ghms.models[0.9].frame.num_actions == 3
+
+
+class Nameless:
+    """A policy that lacks what saving needs."""
+
+    def sample(self, state, *, key):
+        return jnp.zeros(1)
+
+
+def test_what_cannot_be_saved_is_not_trained(tmp_path, monkeypatch):
+    monkeypatch.setattr("ggpi.ghm.fit.prepare", lambda *given: pytest.fail("trained"))
+    with pytest.raises(TypeError, match=r"policies\.0 is a Nameless, which cannot be saved.*`name`"):
+        fit([Nameless()], DATA, 0.9, 0.5, key=KEY, out=tmp_path)
+
+
 @pytest.mark.parametrize("loss", ["cetd", "cemc", ggpi.CETD(n_step=1)])
 def test_every_loss_trains_a_vae(loss):
     data = walks() if loss != "cemc" else one_policy_each()
@@ -160,6 +235,29 @@ def one_policy_each():
         getattr(long, name) if name != "behaviour" else long.episode % 2
         for name in ("state", "action", "next_state", "terminated", "truncated", "behaviour", "episode", "step")
     ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [
+        ([(0, 200)] * 3 + [(1, 400)] * 2, {(800, 600)}),
+        ([(0, 200)] * 3 + [(1, 400)], {(800, 800)}),
+        ([(0, 200), (0, 20), (1, 400)], {(600, 600), (620, 620)}),
+    ],
+)
+def test_cemc_learns_from_few_trajectories(lengths, sizes):
+    """What is held out may have no long one of some policy, and so may the rest."""
+    policy, steps = np.array(lengths).T
+    behaviour, episode = np.repeat(policy, steps), np.repeat(np.arange(len(steps)), steps)
+    step = np.concatenate([np.arange(count) for count in steps])
+    vectors = np.zeros((3, len(step), 1), np.float32)
+    data = ggpi.Transitions(*vectors, step < 0, step < 0, behaviour, episode, step)
+    found = set()
+    for seed in range(8):
+        kept, records = _records(data, 2, (0.9,), Recipe(SMALL, ggpi.CEMC()), jax.random.key(seed))
+        assert len(kept) == len(records[0].state)
+        found.add(tuple(len(record.state) for record in records))
+    assert found == sizes
 
 
 def broken(field, value):

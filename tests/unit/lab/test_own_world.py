@@ -126,6 +126,17 @@ def test_discrete_actions_and_ends_of_the_world(folder, capsys):
     assert json.loads(Path("models/world.json").read_text())["actions"] == "one of 2"
 
 
+def test_data_that_lack_an_action(folder):
+    policies = own_world.read_policies([str(SB3 / "a2c-cartpole.zip")])
+    rows, states = np.arange(5), np.zeros((5, 4), np.float32)
+    write_npz(
+        "data.npz", ggpi.Transitions(states, 0 * rows, states, rows < 0, rows < 0, 0 * rows, rows, 0 * rows)
+    )
+    world, _ = world_file.look("CartPole-v1")
+    config = own_world.WorldConfig(env="CartPole-v1", data="data.npz")
+    assert len(own_world.transitions(config, world, policies, folder)) == 5
+
+
 def test_files_of_one_name_are_told_apart(folder):
     for name in ("one", "two"):
         Path(name).mkdir()
@@ -215,6 +226,8 @@ def test_a_world_that_says_its_names():
     env = gymnasium.make("ggpi/PointMass-v0")
     assert world_file._names(env, 4, ()) == ("x", "y", "vx", "vy")
     assert world_file._names(env, 4, ("east", "north")) == ("east", "north", "x2", "x3")
+    assert world_file._names(env, 4, ("x1", "x2")) == ("x1", "x2", "x3", "x4")
+    assert world_file._names(env, 4, ("x3",)) == ("x3", "x1", "x2", "x4")
     assert world_file._names(env, 5, ()) == ("x0", "x1", "x2", "x3", "x4")
 
 
