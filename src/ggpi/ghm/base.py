@@ -64,7 +64,7 @@ class GHMs:
         model = self.segment(0, None)
         if not hasattr(model, "mdp"):
             raise ValueError(
-                f"exact evaluation needs the models of ggpi.exact_ghms, got learned ones ({type(model).__name__}). "
+                f"exact evaluation needs the models of ggpi.exact_ghms, got learned ones: {type(model).__name__}. "
                 "ggpi.GGPIAgent(ghms, reward, …).plan(state, key=…) estimates values from samples of any models"
             )
         return model.mdp
