@@ -149,7 +149,9 @@ def _add_play(commands: Any) -> None:
     command.add_argument("--max-steps", type=int, default=1000, help="of an episode that does not end before")
     command.add_argument("--seed", type=int, default=0)
     command.add_argument(
-        "--terminal", metavar="FILE.py:NAME", help="a function: does the world end in this state?"
+        "--terminal",
+        metavar="FILE.py:NAME",
+        help="a function of JAX (jnp; |, & in the place of or, and): does the world end in this state?",
     )
     command.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
     command.set_defaults(command="play")
