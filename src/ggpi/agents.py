@@ -14,14 +14,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi.agent_checks import (
+    check_policies,
+    checked_first_actions,
+    checked_set,
+    checked_spaces,
+    checked_states,
+)
 from ggpi.evaluation.payment import OnHost, checked_payment
 from ggpi.evaluation.planning import (
-    Models,
     candidates,
     choose,
     drawn_states,
@@ -32,15 +37,15 @@ from ggpi.evaluation.planning import (
     values_on_host,
 )
 from ggpi.evaluation.segments import segments_of
-from ggpi.evaluation.tree import Block, build_tree
+from ggpi.evaluation.tree import build_tree
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.model import AbstractModel
 from ggpi.rewards import Each, Reward, as_reward
-from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
+from ggpi.switching import GSP, GSPs
 from ggpi.typing import Key
 
-LARGEST = 2**26
-"""Numbers that the sampled states of one call may hold; larger plans take several calls."""
+LARGEST = 2**28
+"""Numbers that one call may hold (1 GiB), samples and what models compute them with; larger plans take several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +79,8 @@ class GGPIAgent:
 
     `depth` takes the set Π_m over all policies (1 is GPI), `gsps` any other set. `first_actions` is "head" to
     act with the head of the best GSP, "all" to score every discrete action, or how many of each head's actions
-    to score; by default "all" for discrete actions and "head" for continuous ones. `terminal(state)` tells
-    where the world ends.
+    to score; by default "all" for discrete actions and "head" for continuous ones. `terminal(state)`, a
+    function of JAX, tells where the world ends.
 
     Paper: Alg 2, Thm 4.2
     """
@@ -93,10 +98,11 @@ class GGPIAgent:
     ):
         if num_samples < 1:
             raise ValueError(f"num_samples is at least 1, got {num_samples}")
-        self.ghms, self.num_samples, self.gsps = ghms, num_samples, _checked_set(ghms, depth, gsps)
+        check_policies(ghms)
+        self.ghms, self.num_samples, self.gsps = ghms, num_samples, checked_set(ghms, depth, gsps)
         self._models = stacked_models(ghms, terminal)
-        self._state, self._action, self._num_actions = _spaces(ghms, self._models)
-        self.first_actions = _checked_first_actions(first_actions, self._num_actions)
+        self._spaces = checked_spaces(ghms, self._models)
+        self.first_actions = checked_first_actions(first_actions, self._spaces.num_actions)
         self._set_reward(reward)
 
     def act(self, state: Any, *, key: Key) -> np.ndarray:
@@ -138,7 +144,9 @@ class GGPIAgent:
 
     def _set_reward(self, reward: Reward | Any) -> None:
         reward, previous = as_reward(reward), getattr(self, "reward", None)
-        self.reward = Reward(reward.form, checked_payment(reward, self._state, self._action))
+        spaces = self._spaces
+        values = checked_payment(reward, spaces.state, spaces.action, spaces.sizes)
+        self.reward = Reward(reward.form, values)
         if previous is None or previous.form != reward.form:
             paths = [segments_of(gsp, self.ghms.gamma) for gsp in self.gsps]
             self._tree, self._paths = build_tree(paths, self.ghms, reward.form)
@@ -157,17 +165,15 @@ class GGPIAgent:
         if self.first_actions == "head":
             return None
         if self.first_actions == "all":
-            shape = (len(self.ghms.policies), len(states), self._num_actions)
-            return jnp.broadcast_to(jnp.arange(self._num_actions, dtype=jnp.int32), shape)
+            num_actions = self._spaces.num_actions
+            shape = (len(self.ghms.policies), len(states), num_actions)
+            return jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32), shape)
         return candidates(self._models.bank, states, int(self.first_actions), key)
 
     def _estimate(self, states, first, keep: bool, key: Key) -> tuple[np.ndarray, np.ndarray, Any]:
         """Means and standard errors [N, B, C], in several calls when one would be too large."""
         num_first = 1 if first is None else first.shape[2]
-        nodes = sum(len(block.parent) for level in self._tree.levels for block in level)
-        largest = max(LARGEST // (nodes * num_first * states[0].size), 1)
-        at_once = min(len(states), largest)
-        size = min(self.num_samples, max(largest // at_once, 1))
+        at_once, size = self._call_size(len(states), num_first)
         calls = -(-self.num_samples // size)
         parts = []
         for i, begin in enumerate(range(0, len(states), at_once)):
@@ -178,8 +184,18 @@ class GGPIAgent:
         mean, stderr = (
             np.concatenate([part[i] for part in parts], axis=1)[:, : len(states)] for i in range(2)
         )
-        levels = jax.tree.map(lambda *x: np.concatenate(x, axis=1), *(part[2] for part in parts))
+        starts = len(states) * num_first  # the padding of the last part is cut off
+        levels = jax.tree.map(lambda *x: np.concatenate(x, axis=1)[:, :starts], *(part[2] for part in parts))
         return mean, stderr, levels
+
+    def _call_size(self, num_states: int, num_first: int) -> tuple[int, int]:
+        """How many states, and samples of each, one call takes."""
+        groups = self._models.models.values()
+        numbers = max(group.working_size if isinstance(group, AbstractModel) else 1 for group in groups)
+        nodes = sum(len(block.parent) for level in self._tree.levels for block in level)
+        largest = max(LARGEST // (nodes * num_first * numbers), 1)
+        at_once = min(num_states, largest)
+        return at_once, min(self.num_samples, max(largest // at_once, 1))
 
     def _sample(self, states, first, rows, size: int, keep: bool, key: Key) -> tuple[Any, Any, Any]:
         """Mean and variance [N, B, C] over one call's samples, and their states if they are kept."""
@@ -200,89 +216,10 @@ class GGPIAgent:
 
     def _checked_states(self, state: Any) -> tuple[jax.Array, tuple[int, ...]]:
         """States [B, …] and the shape of the batch: () for a single state."""
-        states = jnp.asarray(state, self._state.dtype)
-        inner = len(self._state.shape)
-        batch = states.shape[: states.ndim - inner]
-        if states.ndim < inner or states.shape[len(batch) :] != self._state.shape or len(batch) > 1:
-            wanted = list(self._state.shape)
+        states, batch = checked_states(state, self._spaces)
+        rewards = jax.tree.leaves(self.reward.values) if isinstance(self.reward.values, Each) else ()
+        if rewards and batch != (len(rewards[0]),):
             raise ValueError(
-                f"a state has shape {wanted}, a batch {['B', *wanted]}; got {list(states.shape)}"
+                f"there are {len(rewards[0])} rewards, one for each state of a batch; got a batch {list(batch)}"
             )
-        if isinstance(self.reward.values, Each) and batch != (
-            num := len(jax.tree.leaves(self.reward.values)[0]),
-        ):
-            raise ValueError(
-                f"there are {num} rewards, one for each state of a batch; got {list(states.shape)}"
-            )
-        return states.reshape(-1, *self._state.shape), batch
-
-
-def _spaces(ghms: GHMs, models: Models) -> tuple[Any, Any, int | None]:
-    """Shapes of a state and of an action, and the number of discrete actions; all parts are tried together."""
-    any_models = models.models[ghms.gamma]
-    if isinstance(any_models, AbstractModel):
-        state = jax.ShapeDtypeStruct((any_models.frame.state_size,), jnp.float32)
-        num_actions = any_models.frame.num_actions
-    else:
-        state = jax.ShapeDtypeStruct((), jnp.int32)
-        num_actions = np.shape(ghms.policies[0])[1]
-    for horizon, group in models.models.items():
-        stacked = {len(leaf) for leaf in jax.tree.leaves(eqx.filter(group, eqx.is_array))}
-        if stacked != {len(ghms.policies)}:
-            raise ValueError(
-                f"{len(ghms.policies)} policies need as many models at horizon {horizon}, got {stacked}"
-            )
-    return state, _checked_action(ghms, models, state), num_actions
-
-
-def _checked_action(ghms: GHMs, models: Models, state: Any) -> Any:
-    """The shape of an action, after a try of every policy with every model, without numbers."""
-    asked = jax.ShapeDtypeStruct((len(ghms.policies), 1, *state.shape), state.dtype)
-    action, key = asked, jax.random.key(0)
-    for horizon in models.models:
-        block = Block(0, 0.0, 0.0, horizon, tuple(range(len(ghms.policies))), True)
-        try:
-            action = eqx.filter_eval_shape(models.act, block, asked, key=key)
-            eqx.filter_eval_shape(models.move, block, asked, action, key=key)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"models at horizon {horizon} over states of shape {list(state.shape)} do not go together with the "
-                f"policies {', '.join(ghms.names)}, whose actions have shape {list(action.shape[2:])}: {error}"
-            ) from error
-    return jax.ShapeDtypeStruct(action.shape[2:], action.dtype)
-
-
-def _checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None) -> GSPs:
-    if (depth is None) == (gsps is None):
-        raise ValueError("give either a depth or a set of switching policies")
-    if gsps is None:
-        if depth is None or depth < 1:
-            raise ValueError(f"depth is at least 1, got {depth}")
-        return compositions(len(ghms.policies), depth, _alphas_of(ghms, depth))
-    chosen = gsp_set(gsps)
-    ghms.check(chosen)
-    if missing := missing_suffixes(chosen):
-        names = ", ".join(gsp.name(ghms.names) for gsp in missing)
-        raise ValueError(f"the set is not suffix-closed; it lacks {names} (ggpi.suffix_closure adds them)")
-    return chosen
-
-
-def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:
-    """The α of each of depth − 1 switches."""
-    alphas = ghms.alphas * (depth - 1) if len(ghms.alphas) == 1 or depth == 1 else ghms.alphas
-    if len(alphas) != depth - 1:
-        raise ValueError(
-            f"depth {depth} needs models of one α, or of one for each of its {depth - 1} switches; these are of "
-            f"{list(alphas)}. Learn models with other α's, or give gsps= instead"
-        )
-    return alphas
-
-
-def _checked_first_actions(given: Any, num_actions: int | None) -> Any:
-    if given is None:
-        return "head" if num_actions is None else "all"
-    if given == "all" and num_actions is None:
-        raise ValueError("continuous actions cannot all be scored; give 'head' or how many to score")
-    if given not in ("head", "all") and (not isinstance(given, int) or given < 1):
-        raise ValueError(f"first_actions is 'head', 'all' or a number of at least 1, got {given!r}")
-    return given
+        return states.reshape(-1, *self._spaces.state.shape), batch

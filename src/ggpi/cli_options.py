@@ -180,7 +180,9 @@ def _add_play(commands: Any) -> None:
     )
     command.add_argument("--seed", type=int, default=0, help="of resets and samples (default: 0)")
     command.add_argument(
-        "--terminal", metavar="FILE.py:NAME", help="a function: does the world end in this state?"
+        "--terminal",
+        metavar="FILE.py:NAME",
+        help="a function of JAX (jnp; |, & in the place of or, and): does the world end in this state?",
     )
     command.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
     command.set_defaults(command="play")

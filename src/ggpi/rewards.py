@@ -144,6 +144,13 @@ def each(rewards: Sequence[Reward]) -> Reward:
 
     Beyond the paper: evaluation of many episodes at once
     """
+    for reward in rewards:
+        if not callable(reward.values) or any(map(callable, jax.tree.leaves(reward.values))):
+            kind = "a plain function" if callable(reward.values) else f"an array {reward.values.shape}"
+            raise ValueError(
+                f"rewards of a batch are modules of JAX arrays, such as ggpi.rewards.target makes, got {kind}; "
+                "give it to an agent of its own: agent.with_reward(reward)"
+            )
     kinds = {(reward.form, jax.tree.structure(reward.values)) for reward in rewards}
     if len(kinds) != 1:
         raise ValueError(f"rewards of a batch are of one kind, got {len(kinds)} kinds among {len(rewards)}")

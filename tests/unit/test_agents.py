@@ -10,6 +10,8 @@ import ggpi
 from ggpi import agents, rewards
 from ggpi.evaluation.segments import segments, segments_of
 from ggpi.evaluation.tree import build_tree
+from ggpi.ghm.frame import fit_frame
+from ggpi.ghm.vae import VAEConfig
 from ggpi.mdp import composition_weights
 
 GAMMA = 0.9
@@ -118,6 +120,21 @@ def test_a_large_set_is_evaluated_in_several_calls(monkeypatch):
     assert (np.abs(plan.value - exact) <= 4.5 * plan.stderr).all()
 
 
+@pytest.mark.parametrize("first_actions", ["head", "all"])
+def test_a_plan_in_several_calls_keeps_its_samples(monkeypatch, first_actions):
+    mdp, ghms, rng = random_world(num_actions=2)
+    reward = values_of("arrival", rng, mdp)
+    agent = ggpi.GGPIAgent(ghms, reward, depth=1, num_samples=1, first_actions=first_actions)
+    first = 1 if first_actions == "head" else 2
+    monkeypatch.setattr(agents, "LARGEST", 2 * 2 * first)
+    assert agent._call_size(3, first) == (2, 1)
+    plan = agent.plan(np.array([3, 1, 5]), key=jax.random.key(1))
+    for i in range(2):
+        (ends,) = plan.samples(i)
+        assert ends.shape == ((3, 1) if first == 1 else (3, 2, 1))
+        np.testing.assert_allclose(plan.value[:, i], reward.values[ends[..., 0]] / (1 - GAMMA), rtol=1e-4)
+
+
 def test_ties_are_broken_at_random():
     mdp, ghms, _ = random_world()
     agent = ggpi.GGPIAgent(ghms, np.zeros(mdp.num_states), depth=2, num_samples=2)
@@ -136,6 +153,21 @@ class Walker(eqx.Module):
 
     def mode(self, state):
         return self.direction
+
+
+def test_activations_count_as_memory():
+    """Those of a network of width 128 take more of it than states of 35 numbers."""
+    states, spec = np.ones((2, 35)), ggpi.StateSpec(tuple(f"x{i}" for i in range(35)))
+    frame = fit_frame(states, np.ones((2, 2)), states, spec, None)
+    model = VAEConfig().build(frame, key=jax.random.key(0))
+    models = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), model)
+    walkers = tuple(Walker(jnp.ones(2), str(i)) for i in range(4))
+    ghms = ggpi.GHMs(walkers, 0.9, (0.5,), {0.9: models, 0.45: models})
+    for depth, num_samples in ((1, 400), (2, 100), (3, 25)):
+        agent = ggpi.GGPIAgent(ghms, rewards.target((0.0, 0.0), 1.0), depth=depth, num_samples=num_samples)
+        assert agent._call_size(128, 1) == (128, num_samples), "one call"
+        at_once, size = agent._call_size(8000, 1)
+        assert at_once * size * 256 * len(agent.gsps) <= 2**28
 
 
 @pytest.fixture(scope="module")

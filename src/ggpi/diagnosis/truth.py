@@ -15,7 +15,7 @@ from ggpi.collection import collect
 from ggpi.data import Transitions
 from ggpi.envs import Pendulum, World, WorldVectorEnv
 from ggpi.futures import simulate_futures
-from ggpi.ghm.targets import followed_steps
+from ggpi.ghm.targets import followed_steps, why_loose
 
 TAIL = 0.01
 """Rows are preferred from which at most this mass of T lies beyond the record."""
@@ -105,13 +105,19 @@ def recorded_futures(data: Transitions, policy: int, beta: float, n: int, *, see
 
     Pairs come from rows with a long record ahead, or from the longest if there are few such rows. A T beyond the
     record is left out and drawn again, which favours the near future a little: `left_out` says how often that
-    happened. A terminated episode stays at its end, and no T lies beyond it.
+    happened. A terminated episode stays at its end, and no T lies beyond it. A record of which nothing can be
+    followed tells no future but X₁, and is refused.
 
     Paper: Eq 7
     """
     rng = np.random.default_rng(seed)
     length = followed_steps(data, policy)
     ends = np.asarray(data.terminated, bool)[np.arange(len(data)) + length - 1]
+    if beta > 0 and (length == 1).all() and not ends.all():
+        raise ValueError(
+            f"no futures of policy {policy} at β = {beta:g} can be read from this record: {why_loose(data)}. Give the "
+            "environment instead (--env ID), or transitions in their order whose behaviour tells who acted"
+        )
     needed = math.ceil(math.log(TAIL) / math.log(beta)) if beta > 0 else 1
     reach = np.where(ends, needed, np.minimum(length, needed))
     rows = rng.choice(np.flatnonzero(reach >= np.sort(reach)[-min(FEWEST, len(reach))]), n)

@@ -39,7 +39,7 @@ def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike)
 
 def _future_rewards(gsps: GSPs, ghms: GHMs, reward: Any) -> tuple[np.ndarray, dict[GSP, np.ndarray]]:
     """r(x, a), and g^ν(x, a) = E^ν[r(X_T, A_T)] at T ∼ Geometric(1−γ), shortest GSPs first."""
-    mdp = ghms.segment(0, None).mdp
+    mdp = ghms.mdp
     r = mdp.r(reward)
     pis = [np.asarray(policy) for policy in ghms.policies]
     r_pis = [(pi * r).sum(axis=1) for pi in pis]

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi.rewards import Each, Reward
+from ggpi.rewards import Each, Features, Reward, Target
 
 UNTRACEABLE = (
     jax.errors.TracerArrayConversionError,
@@ -61,15 +61,24 @@ class OnHost(eqx.Module):
         return paid
 
 
-def checked_payment(reward: Reward, state: jax.ShapeDtypeStruct, action: jax.ShapeDtypeStruct) -> Any:
+def checked_payment(
+    reward: Reward,
+    state: jax.ShapeDtypeStruct,
+    action: jax.ShapeDtypeStruct,
+    sizes: tuple[int, int] | None = None,
+) -> Any:
     """The reward's values as a module that pays one state, after a try without numbers.
+
+    `sizes` are the numbers of states and of actions of a finite MDP.
 
     Beyond the paper: a wrong reward is refused before the first step
     """
     values = reward.values
     if not callable(values):
+        _check_table(reward, state, sizes)
         return Table(jnp.asarray(values, jnp.float32))
     one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
+    _check_indices(one, state)
     given = (state, action) if reward.form == "state_action" else (state,)
     try:
         shape = eqx.filter_eval_shape(lambda *args: jnp.asarray(one(*args)), *given).shape
@@ -83,6 +92,30 @@ def checked_payment(reward: Reward, state: jax.ShapeDtypeStruct, action: jax.Sha
             f"a reward is one number for one state, got shape {shape} on a state of shape {state.shape}"
         )
     return values
+
+
+def _check_table(reward: Reward, state: jax.ShapeDtypeStruct, sizes: tuple[int, int] | None) -> None:
+    shape = np.shape(reward.values)
+    if sizes is None:
+        raise ValueError(
+            f"an array {shape} pays the numbered states of a finite MDP; here a state is a vector {state.shape}: give "
+            "a function of it, such as ggpi.rewards.arrival(f), or ggpi.rewards.target"
+        )
+    wanted = sizes if reward.form == "state_action" else sizes[:1]
+    if shape != wanted:
+        raise ValueError(f"a {reward.form} reward of these models has shape {wanted}, got {shape}")
+
+
+def _check_indices(values: Any, state: jax.ShapeDtypeStruct) -> None:
+    """JAX would read the last number of the state in the place of one that is not there."""
+    if not isinstance(values, Target | Features) or len(state.shape) != 1:
+        return
+    size = state.shape[0]
+    if not all(-size <= i < size for i in values.indices):
+        raise ValueError(
+            f"the reward reads the numbers {values.indices} of the state, which has {size} (0 to {size - 1}); "
+            "give indices that it has"
+        )
 
 
 def payment(

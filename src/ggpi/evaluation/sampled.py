@@ -52,7 +52,7 @@ def evaluate_sampled(
     """
     gsps = gsp_set(gsps)
     ghms.check(gsps)
-    mdp = ghms.segment(0, None).mdp
+    mdp = ghms.mdp
     state, action = np.indices((mdp.num_states, mdp.num_actions))
     chains = _Chains([segments_of(gsp, ghms.gamma) for gsp in gsps], ghms, reward)
     estimate = chains.estimate(state, action, num_samples, key)
@@ -95,6 +95,8 @@ def evaluate_markov_sampled(
     """
     if num_segments < 1:
         raise ValueError(f"a chain has at least one segment, got {num_segments}")
+    if num_segments > 1:
+        _check_alphas(ghms, f"a chain of {num_segments} segments")
     ghms.check(GSPs((GSP((policy,)),)))
     path = segments([policy] * num_segments, ghms.alphas[:1] * (num_segments - 1), ghms.gamma)
     estimate = _Chains([path], ghms, reward).estimate(state, action, num_samples, key)
@@ -116,10 +118,19 @@ def evaluate_janner_sampled(
     Paper: Lem B.1
     """
     ghms.check(GSPs((GSP((policy,)),)))
+    _check_alphas(ghms, "this estimate")
     alpha = ghms.alphas[0]
     chains = _RandomCompositions([segments([policy] * 2, [alpha], ghms.gamma)[:1]], ghms, reward)
     estimate = chains.estimate(state, action, num_samples, key)
     return Estimate(estimate.mean[0], estimate.stderr[0])
+
+
+def _check_alphas(ghms: GHMs, what: str) -> None:
+    if not ghms.alphas:
+        raise ValueError(
+            f"{what} needs models of a horizon β = γ(1−α) below γ; these have none, alphas is (). "
+            "Make models with an alpha"
+        )
 
 
 def ghm_draws(gsps: GSPs | Iterable[GSP], shared: bool = True) -> int:
@@ -149,7 +160,7 @@ class _Chains:
 
     def __init__(self, paths: Sequence[tuple[Segment, ...]], ghms: GHMs, reward: Reward | ArrayLike):
         self.paths, self.ghms = paths, ghms
-        self.mdp = ghms.segment(0, None).mdp
+        self.mdp = ghms.mdp
         self.reward = self.mdp.checked_reward(reward)
         asked = {segment[:2] for path in paths for segment in path}
         self.models = {(policy, alpha): ghms.segment(policy, alpha).sampler for policy, alpha in asked}

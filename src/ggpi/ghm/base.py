@@ -59,6 +59,17 @@ class GHMs:
             self.horizon(alpha)
 
     @property
+    def mdp(self) -> Any:
+        """The finite MDP of exact models; learned ones have none."""
+        model = self.segment(0, None)
+        if not hasattr(model, "mdp"):
+            raise ValueError(
+                f"exact evaluation needs the models of ggpi.exact_ghms, got learned ones: {type(model).__name__}. "
+                "ggpi.GGPIAgent(ghms, reward, …).plan(state, key=…) estimates values from samples of any models"
+            )
+        return model.mdp
+
+    @property
     def names(self) -> list[str]:
         return [policy.name for policy in self.policies]
 

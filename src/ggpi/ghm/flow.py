@@ -75,6 +75,11 @@ class Flow(AbstractDensityModel):
     def noise_size(self) -> int:
         return self.frame.state_size
 
+    @property
+    def working_size(self) -> int:
+        widths = [bias.shape[-1] for layer in self.layers for bias in layer.coupling.conditioner.biases]
+        return max(self.frame.state_size, *(2 * width for width in widths))
+
     def push(self, state, action, noise):
         context, y = self.frame.inputs(state, action), noise
         for layer in reversed(self.layers):

@@ -39,6 +39,11 @@ class AbstractModel(eqx.Module):
     def loss_noise_size(self) -> int:
         """How many standard normal numbers one evaluation of the loss takes."""
 
+    @property
+    def working_size(self) -> int:
+        """About how many numbers are held at a time while one sample is drawn: what the memory of plans is made of."""
+        return self.frame.state_size
+
     @abstractmethod
     def push(self, state: Any, action: Any, noise: Any) -> Any:
         """A sample x′ ∼ μ(·|x, a) as a function of standard normal noise."""

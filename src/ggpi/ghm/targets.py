@@ -100,7 +100,7 @@ def full_record(data: Transitions, num_policies: int, betas: Sequence[float]) ->
             raise ValueError(
                 f"CEMC needs trajectories of policy {k} of at least {needed} steps (β = {max(betas):g}), or ones "
                 f"that terminate; the longest here has {longest}"
-                f"{'' if longest > 1 else f' ({_why_loose(data)})'}. CETD learns from any transitions"
+                f"{'' if longest > 1 else f' ({why_loose(data)})'}. CETD learns from any transitions"
             )
         starts.append(rows)
     return _on_device(data, lengths, starts)
@@ -115,13 +115,17 @@ def warn_if_loose(data: Transitions, num_policies: int, n_step: int) -> None:
     """
     if n_step > 1 and all((followed_steps(data, k) == 1).all() for k in range(num_policies)):
         warnings.warn(
-            f"n_step is {n_step}, but there is nothing to follow: {_why_loose(data)}. "
+            f"n_step is {n_step}, but there is nothing to follow: {why_loose(data)}. "
             "This is one-step CETD, which learns from any transitions; CETD(n_step=1) says so",
             stacklevel=3,
         )
 
 
-def _why_loose(data: Transitions) -> str:
+def why_loose(data: Transitions) -> str:
+    """Why nothing of a record can be followed, in words.
+
+    Paper: Eq 8
+    """
     if not _is_next(data).any():
         return "the transitions are loose, no row is the next step of the row before it"
     known = sorted(set(np.unique(data.behaviour).tolist()) - {-1})
@@ -129,8 +133,9 @@ def _why_loose(data: Transitions) -> str:
 
 
 def _is_next(data: Transitions) -> np.ndarray:
-    """For each row but the last whether the next row is the same episode's next step."""
-    return (data.episode[1:] == data.episode[:-1]) & (data.step[1:] == data.step[:-1] + 1)
+    """For each row but the last whether the next row is the same episode's next step; nothing follows an end."""
+    ended = np.asarray(data.terminated, bool) | np.asarray(data.truncated, bool)
+    return (data.episode[1:] == data.episode[:-1]) & (data.step[1:] == data.step[:-1] + 1) & ~ended[:-1]
 
 
 def followed_steps(data: Transitions, policy: int) -> np.ndarray:

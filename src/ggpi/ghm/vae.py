@@ -94,6 +94,10 @@ class VAE(AbstractModel):
     def loss_noise_size(self) -> int:
         return self.latent
 
+    @property
+    def working_size(self) -> int:
+        return max(self.frame.state_size, 2 * self.seen_latent.shape[-1])
+
     def push(self, state, action, noise):
         _, for_prior, for_decoder = self._contexts(state, action)
         mean, scale = _gaussian(self.prior(silu(for_prior)))

@@ -1,5 +1,7 @@
 """Diagnosis: the exact model is found to be right, and each fault is found by the number that is there for it."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -158,6 +160,24 @@ def test_other_policies_steps_are_not_followed():
     assert len(np.unique(far.state, axis=0)) > 50, "not only the few rows with the longest record"
     with pytest.raises(ValueError, match="models of 1 policies, got 2"):
         ggpi.diagnose(models(), [POLICY, POLICY], data, key=KEY)
+
+
+def test_records_that_tell_no_future_are_refused():
+    data = ggpi.collect(ENVS, [POLICY], 300, seed=3)
+    n = len(data)
+    unknown = replace(data, behaviour=np.full(n, -1))
+    loose = replace(data, episode=np.arange(n), step=np.zeros(n, int), truncated=np.ones(n, bool))
+    some_end = replace(unknown, terminated=data.truncated, truncated=np.zeros(n, bool))
+    for given, words in (
+        (unknown, "policy 0 at β = 0.8 .* behaviour is −1.*--env"),
+        (loose, "transitions are loose"),
+        (some_end, "behaviour is −1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            recorded_futures(given, 0, 0.8, 10)
+    assert recorded_futures(unknown, 0, 0.0, 10).left_out == 0, "X₁ is known of every row"
+    ends = replace(loose, terminated=np.ones(n, bool), truncated=np.zeros(n, bool))
+    assert recorded_futures(ends, 0, 0.8, 10).left_out == 0, "a world of one step"
 
 
 def test_learned_models_and_environments_by_name():

@@ -171,6 +171,8 @@ def test_followed_steps():
         zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, zeros.astype(int), np.arange(6), zeros
     )
     assert followed_steps(loose, 0).tolist() == [1] * 6
+    ended = replace(data, terminated=np.arange(6) == 1, truncated=np.arange(6) == 4)
+    assert followed_steps(ended, 1).tolist() == [2, 1, 1, 1, 1, 1], "nothing follows an end"
     assert record(data, 2, 20).starts[0].tolist() == [*range(6), *[0, 3] * 9]  # all, own, and first of a turn
     assert record(data, 2, 1).num_starts.tolist() == [6, 6]
 
