@@ -143,7 +143,7 @@ def table(metrics: dict[str, Any]) -> list[Table]:
     shown = Table(title="The same start, the same target", title_justify="left")
     others = f"of {metrics['episodes']} other targets"
     for column in ("agent", "target reached", "steps", "first plan", others):
-        shown.add_column(column)
+        shown.add_column(column, no_wrap=column in ("agent", "first plan"))
     for agent in metrics["agents"]:
         steps = str(len(agent["path"]) - 1)
         shown.add_row(
