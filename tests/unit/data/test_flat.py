@@ -150,7 +150,7 @@ def spoiled(name, place, value):
             r"file.* has no 'actions' for action; it holds next_observations, observations",
         ),
         (without(d4rl(), "observations"), r"file.* has no 'observations' for state"),
-        ({"x": np.zeros(3)}, r"it holds x: names={'state': …} says what"),
+        ({"x": np.zeros(3)}, r"names={'state': …}\) says what"),
         (
             spoiled("actions", (3, 1), np.nan),
             r"file.*: action has numbers that are not finite, the first in row 3",
