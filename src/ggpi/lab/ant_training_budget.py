@@ -121,7 +121,8 @@ def plot(metrics: dict[str, Any]) -> Figure:
     for ax in axes[0]:
         ax.set_xscale("log")
         ax.set_xlabel("training steps", fontsize=9)
-        ax.legend(frameon=False, fontsize=7)
+    axes[0, 0].legend(frameon=False, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.32))
+    axes[0, 1].legend(frameon=False, fontsize=7)
     axes[0, 0].set(ylabel="targets reached, %", ylim=(0, 103))
     axes[0, 1].set(ylabel="energy distance of displacement", ylim=(0, None))
     return canvas
