@@ -46,10 +46,12 @@ class Config:
     """Longest episode that is drawn."""
     episodes: int = 10
     """Episodes of each agent for the table."""
+    pairs: int = 32
+    """Pairs (x, a) at which the models are held against simulation, and futures of each."""
 
     @classmethod
     def tiny(cls):
-        return cls(preset="cpu", samples=4, moments=1, steps=6, episodes=1)
+        return cls(preset="cpu", samples=4, moments=1, steps=6, episodes=1, pairs=4)
 
     @classmethod
     def cpu(cls):
@@ -66,7 +68,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     Paper: Fig 6, Fig 15, Fig 16
     """
     fit = replace(getattr(FitConfig, config.preset)(), seed=0)
-    ratios = announce(cells({"models": partial(calibrate, fit, 32, 32)})["models"])
+    ratios = announce(cells({"models": partial(calibrate, fit, config.pairs, config.pairs)})["models"])
     given = config.episodes, ant.REPORTED + 600_000 + config.seed
     tasks: dict[str, Any] = {f"depth-{depth}": partial(episode, config, fit, depth) for depth in DEPTHS}
     tasks |= {f"episodes/depth-{depth}": partial(handful, config, fit, depth, given) for depth in DEPTHS}

@@ -64,14 +64,14 @@ def oracle(
     """The same planner with samples of `world.step` in the place of models."""
     gsps, bank = compositions(len(policies), depth, alpha), PolicyBank(policies)
     values = true_values(world, policies, gamma, gsps, num_samples, radius)
-    heads, act = np.array([gsp.head for gsp in gsps]), eqx.filter_jit(PolicyBank.sample)
+    heads = np.array([gsp.head for gsp in gsps])
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
         draw_key, tie_key, act_key = jax.random.split(key, 3)
         value = values(states, goals, draw_key)
         lots = np.asarray(jax.random.uniform(tie_key, value.shape))
         best = np.where(value == value.max(axis=0), lots, -1.0).argmax(axis=0)
-        return np.asarray(act(bank, heads[best], states, key=act_key))
+        return np.asarray(sample_bank(bank, heads[best], states, act_key))
 
     return decide
 
@@ -129,6 +129,12 @@ def sample_policy(bank: PolicyBank, states: Any, key: Any) -> Any:
 
 
 @eqx.filter_jit
+def sample_bank(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
+    """Actions of the policies that `index` names, one for each state."""
+    return bank.sample(index, states, key=key)
+
+
+@eqx.filter_jit
 def sample_model(model: Any, states: Any, actions: Any, key: Any) -> Any:
     """One future of each pair."""
     keys = jax.random.split(key, len(states))
@@ -138,8 +144,7 @@ def sample_model(model: Any, states: Any, actions: Any, key: Any) -> Any:
 def alone(policies: Sequence[Any], policy: int) -> Decide:
     """One base policy all the time."""
     bank = PolicyBank(policies)
-    act = eqx.filter_jit(lambda states, key: bank.sample(np.full(len(states), policy), states, key=key))
-    return lambda states, goals, key: np.asarray(act(states, key))
+    return lambda states, goals, key: np.asarray(sample_bank(bank, np.full(len(states), policy), states, key))
 
 
 def random_switching(policies: Sequence[Any], every: int) -> Decide:
@@ -147,7 +152,7 @@ def random_switching(policies: Sequence[Any], every: int) -> Decide:
 
     Episodes are told apart by their targets: no two are the same.
     """
-    bank, act = PolicyBank(policies), eqx.filter_jit(PolicyBank.sample)
+    bank = PolicyBank(policies)
     turns: dict[bytes, tuple[int, int]] = {}
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
@@ -156,7 +161,7 @@ def random_switching(policies: Sequence[Any], every: int) -> Decide:
         for name in dict.fromkeys(ids):
             policy, left = turns.get(name, (0, 0))
             turns[name] = (policy, left - 1) if left > 0 else _turn(rng, len(bank), every)
-        return np.asarray(act(bank, np.array([turns[name][0] for name in ids]), states, key=key))
+        return np.asarray(sample_bank(bank, np.array([turns[name][0] for name in ids]), states, key))
 
     return decide
 

@@ -81,7 +81,10 @@ def test_the_same_call_gives_the_same_models():
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("loss", [ggpi.CETD(), ggpi.CETD(ema_decay=0.9), ggpi.CETD(copy_every=7)])
+@pytest.mark.parametrize(
+    "loss",
+    [ggpi.CETD(), ggpi.CETD(ema_decay=0.9), pytest.param(ggpi.CETD(copy_every=7), marks=pytest.mark.slow)],
+)
 def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatch):
     from ggpi.ghm import fit as module
 
@@ -223,7 +226,7 @@ def test_what_cannot_be_saved_is_not_trained(tmp_path, monkeypatch):
         fit([Nameless()], DATA, 0.9, 0.5, key=KEY, out=tmp_path)
 
 
-@pytest.mark.parametrize("loss", ["cetd", "cemc", ggpi.CETD(n_step=1)])
+@pytest.mark.parametrize("loss", ["cetd", "cemc", pytest.param(ggpi.CETD(n_step=1), marks=pytest.mark.slow)])
 def test_every_loss_trains_a_vae(loss):
     data = walks() if loss != "cemc" else one_policy_each()
     assert all(np.isfinite(leaf).all() for leaf in leaves(small_fit(loss=loss, data=data)))

@@ -59,7 +59,6 @@ def test_from_files_to_models(folder, capsys):
     assert len(ggpi.data.read_npz("models/data.npz")) == 600
 
     assert main(["diagnose", "models", "--env", "Pendulum-v1"]) == 0, "the printed command works"
-    assert main(["diagnose", "models", "--data", "models/data.npz"]) == 0
 
 
 def test_the_same_command_goes_on(folder, capsys, monkeypatch):

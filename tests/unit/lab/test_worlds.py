@@ -31,7 +31,7 @@ def test_recorded_steps_are_those_of_the_dynamics(world):
 
 
 def test_futures_are_states_of_paths_at_a_geometric_time(world):
-    beta, n, steps = 0.7, 4000, 40
+    beta, n, steps = 0.7, 1000, 40
     state, action = (np.repeat(part, n, axis=0) for part in pairs(world, 1, seed=2))
     paths, futures = world.paths(state, action, steps, seed=3), world.futures(state, action, beta, seed=4)
     times = np.minimum(np.random.default_rng(5).geometric(1 - beta, n), steps) - 1

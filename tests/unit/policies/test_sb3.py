@@ -154,6 +154,7 @@ def test_they_are_saved_and_loaded(tmp_path):
         np.testing.assert_array_equal(policy.mode(states), again.mode(states))
 
 
+@pytest.mark.slow
 def test_collect_and_fit():
     policies = [loaded("a2c-cartpole"), loaded("dqn-cartpole")]
     data = ggpi.collect("CartPole-v1", policies, 400, switch_every=10, num_envs=4)
