@@ -8,8 +8,8 @@ import pytest
 from ggpi.lab import ghm_losses as experiment
 from ggpi.lab.contract import as_stored
 
-pytestmark = pytest.mark.timeout(600)
-"""Compiling takes long on a busy machine."""
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+"""Compiling takes long."""
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import vae_ablations as experiment
 from ggpi.lab.contract import as_stored
 
-pytestmark = pytest.mark.timeout(600)
-"""Compiling takes long on a busy machine."""
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+"""Compiling takes long."""
 
 
 @pytest.fixture(scope="module")

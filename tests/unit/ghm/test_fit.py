@@ -76,6 +76,7 @@ def test_it_learns_the_mean_and_spread_of_the_future():
             )
 
 
+@pytest.mark.slow
 def test_the_same_call_gives_the_same_models():
     for one, other in zip(leaves(small_fit()), leaves(small_fit()), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -317,6 +318,7 @@ def test_foreign_and_damaged_directories_are_refused(tmp_path):
     assert ghms.names == ["right", "left"]
 
 
+@pytest.mark.slow
 def test_training_can_be_watched():
     seen = []
     ghms = small_fit(steps=300, watch=lambda step, models: seen.append((step, np.array(models.context))))

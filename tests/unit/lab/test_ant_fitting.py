@@ -10,6 +10,7 @@ from ggpi.cli import main
 pytest.importorskip("mujoco")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_tiny_models_are_calibrated_and_played(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -80,7 +80,7 @@ def test_the_same_command_goes_on(folder, capsys, monkeypatch):
     assert "steps = 5, now it is 6" in complaint(capsys, *given[:-3], "6", "--out", "models")
 
 
-@pytest.mark.parametrize("kind", ["npz", "npy", "flat"])
+@pytest.mark.parametrize("kind", ["npz", "npy", pytest.param("flat", marks=pytest.mark.slow)])
 def test_data_that_one_has(folder, capsys, kind):
     data = ggpi.collect("ggpi/PointMass-v0", direction_policies()[:2], 600, seed=1)
     if kind == "npz":
