@@ -29,6 +29,7 @@ def test_run_has_every_number():
     assert len(maze_transfer.plot(metrics).axes) == 4
 
 
+@pytest.mark.slow
 def test_two_turns_are_out_of_sight_for_depth_two():
     world, policies = PointMaze("UMaze"), maze.policies()
     given = maze.tasks(world, (2,), 1, seed=0)

@@ -96,6 +96,7 @@ def agent():
     return ggpi.GGPIAgent(ghms, rewards.target((0.0, 0.0), 1.0), depth=2, num_samples=20)
 
 
+@pytest.mark.slow
 def test_an_agent_takes_it_and_another_compiles_nothing(agent):
     x, a = RNG.normal(size=(400, 4)), RNG.normal(size=(400, 2))
     first, second = (

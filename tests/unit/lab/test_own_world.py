@@ -112,6 +112,7 @@ def test_dictionary_observations_by_keys(folder, capsys):
     assert f"ggpi diagnose models --env {name} --keys observation" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_discrete_actions_and_ends_of_the_world(folder, capsys):
     given = [
         "--env",
