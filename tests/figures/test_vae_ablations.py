@@ -8,8 +8,8 @@ from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import vae_ablations as experiment
 from ggpi.lab.contract import as_stored
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
-"""Compiling takes long."""
+pytestmark = pytest.mark.timeout(600)
+"""Compiling takes long on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -17,6 +17,7 @@ def metrics():
     return as_stored(experiment.run(experiment.Config.tiny()))
 
 
+@pytest.mark.slow
 def test_the_default_weight_works_and_a_heavy_one_silences_the_latent(metrics):
     default, heavy = metrics["runs"]
     assert default["kl"]["mean"] > 10 * heavy["kl"]["mean"]
@@ -37,6 +38,7 @@ def test_the_default_here_is_the_librarys():
     assert VAEConfig() == VAEConfig(latent=ours.latent, kl_weight=ours.kl_weight, predict=ours.predict)
 
 
+@pytest.mark.slow
 def test_table_and_figure_come_from_metrics(metrics):
     assert [shown.row_count for shown in experiment.table(metrics)] == [2]
     figure = experiment.plot(metrics)
