@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import hashlib
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -186,14 +187,16 @@ def _records(
 ) -> tuple[Transitions, list[Record]]:
     """The transitions to train on, and the records to train and to score on.
 
-    CEMC needs long trajectories of every policy. Where what is held out has none, it is scored on what it is trained
-    on; where the rest has none, all serve for both.
+    CEMC needs long trajectories of every policy. Where some part has none, all serve for both, and it is said.
     """
     kept, held = _split(data, recipe, key)
-    for part, scored in ((kept, held), (kept, kept)):
-        with contextlib.suppress(ValueError):
-            return part, [recipe.loss.record(some, num_policies, horizons) for some in (part, scored)]
-    return data, [recipe.loss.record(data, num_policies, horizons)] * 2
+    with contextlib.suppress(ValueError):
+        return kept, [recipe.loss.record(part, num_policies, horizons) for part in (kept, held)]
+    record = recipe.loss.record(data, num_policies, horizons)
+    warnings.warn(
+        "too few long trajectories to hold some out: held-out scores are of what is trained on", stacklevel=4
+    )
+    return data, [record, record]
 
 
 def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Transitions]:
