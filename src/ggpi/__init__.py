@@ -74,6 +74,7 @@ _NAMES = {
     "pretrained": "shipped",
     "save": "saving",
     "load": "saving",
+    "FileError": "errors",
 }
 
 __all__ = [*_MODULES, *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
