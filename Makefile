@@ -4,7 +4,7 @@ BIN    := .venv/bin
 PIP    := -m pip --disable-pip-version-check -qq
 READY  := .venv/.ready
 
-.PHONY: demo test test-sb3 check docs bench lock clean
+.PHONY: demo test test-sb3 fuzz fuzz-slice check docs bench lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables here, pictures and a clip on disk
@@ -18,6 +18,14 @@ test: $(READY)
 
 test-sb3: .venv/.sb3  ## policies of Stable-Baselines3 against the real thing, which brings PyTorch
 	@$(BIN)/pytest -q -n 2 tests/unit/policies/test_sb3_live.py $(ARGS)
+
+CAMPAIGNS = $(filter-out %/campaign.py,$(sort $(wildcard tests/fuzz/*.py)))
+
+fuzz: $(READY)  ## every campaign in full, up to three hours; a part of it with e.g. ARGS="--seconds 60"
+	@failed=0; for script in $(CAMPAIGNS); do $(BIN)/python $$script $(ARGS) || failed=1; done; exit $$failed
+
+fuzz-slice: $(READY)  ## two minutes of all campaigns together
+	@$(MAKE) --no-print-directory fuzz ARGS="--seconds $$((120 / $(words $(CAMPAIGNS))))"
 
 check: $(READY)
 	@$(BIN)/ruff check .
