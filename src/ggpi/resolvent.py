@@ -57,7 +57,11 @@ def _bandwidth(P_pi: Any) -> int:
 
 
 class _Dense:
-    """LU of the transpose: a C-ordered matrix is factorised in place, without a copy."""
+    """LU of the transpose: a C-ordered matrix is factorised in place, without a copy.
+
+    SciPy's `lu_solve` counts the pivots from 1 while it solves, in the array that it was given and without the GIL,
+    so each solve has pivots of its own: threads may share the factors.
+    """
 
     def __init__(self, P_pi, beta):
         matrix = P_pi * -beta
@@ -65,7 +69,8 @@ class _Dense:
         self._factors = scipy.linalg.lu_factor(matrix.T, overwrite_a=True, check_finite=False)
 
     def solve(self, f, guess=None):
-        return scipy.linalg.lu_solve(self._factors, f, trans=1, check_finite=False)
+        lu, pivots = self._factors
+        return scipy.linalg.lu_solve((lu, pivots.copy()), f, trans=1, check_finite=False)
 
 
 class _SparseDirect:
