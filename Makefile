@@ -4,7 +4,7 @@ BIN    := .venv/bin
 PIP    := -m pip --disable-pip-version-check -qq
 READY  := .venv/.ready
 
-.PHONY: demo test test-sb3 fuzz fuzz-slice check docs bench lock clean
+.PHONY: demo test test-sb3 fuzz fuzz-slice mutants check docs bench lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables here, pictures and a clip on disk
@@ -36,6 +36,9 @@ check: $(READY)
 docs: .venv/.docs  ## this documentation as pages in site/; a broken link is an error
 	@$(BIN)/python docs/generate.py
 	@$(BIN)/zensical build --strict --clean
+
+mutants: $(READY)  ## do the tests notice mistakes? hand-listed mutants of tests/mutants/*.toml, on scratch copies
+	@$(BIN)/python tests/mutants/run.py -n 2 $(ARGS)
 
 bench: .venv/.bench
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python $$script || exit 1; done
