@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN    := .venv/bin
 PIP    := -m pip --disable-pip-version-check -qq
 READY  := .venv/.ready
+# Lock files hold every package for every platform and Python; PyTorch alone is left out, as its wheels differ.
+LOCKED := $(PIP) install --no-deps --require-hashes
+COMPILE = .venv-lock/bin/uv -q pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+TORCH  := torch==2.13.0
 
 .PHONY: demo test test-sb3 fuzz fuzz-slice mutants check docs bench lock clean
 .DEFAULT_GOAL := demo
@@ -47,36 +51,32 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("ggpi needs Python 3.11 or newer; set PYTHON=…")'
 	@echo "Setting up .venv (once, about a minute) …"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python $(PIP) install -r requirements.lock
+	@$(BIN)/python $(LOCKED) -r requirements.lock
 	@$(BIN)/python $(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.bench: $(READY) requirements-bench.lock
-	@$(BIN)/python $(PIP) install -r requirements-bench.lock
+	@$(BIN)/python $(LOCKED) -r requirements-bench.lock
+	@$(BIN)/python $(PIP) install --no-deps $(TORCH)
 	@touch $@
 
 .venv/.docs: $(READY) requirements-docs.lock
-	@$(BIN)/python $(PIP) install -r requirements-docs.lock
+	@$(BIN)/python $(LOCKED) -r requirements-docs.lock
 	@touch $@
 
 .venv/.sb3: $(READY) requirements-sb3.lock
-	@$(BIN)/python $(PIP) install -r requirements-sb3.lock
+	@$(BIN)/python $(LOCKED) -r requirements-sb3.lock
+	@$(BIN)/python $(PIP) install --no-deps $(TORCH)
 	@touch $@
 
-lock:  ## remake all lock files from pyproject.toml
-	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	@.venv-lock/bin/python $(PIP) install ".[ant,data,dev,maze]"
-	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi > requirements.lock
-	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[docs]"
-	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
-		| grep -vxFf requirements.lock > requirements-docs.lock
-	@.venv-lock/bin/python $(PIP) uninstall -y -r requirements-docs.lock
-	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[sb3]"
-	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
-		| grep -vxFf requirements.lock | sed 's/+cpu$$//' > requirements-sb3.lock
-	@.venv-lock/bin/python $(PIP) install -c requirements.lock ".[bench]"
-	@.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude ggpi \
-		| grep -vxFf requirements.lock | grep -v stable_baselines3 | sed 's/+cpu$$//' > requirements-bench.lock
+lock:  ## remake the lock files from pyproject.toml; ARGS=--upgrade takes the newest versions
+	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock && .venv-lock/bin/python $(PIP) install uv
+	@$(COMPILE) $(ARGS) --extra ant --extra data --extra dev --extra maze -o requirements.lock pyproject.toml
+	@for extra in docs sb3 bench; do \
+		.venv-lock/bin/python -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+			print(*project["optional-dependencies"][sys.argv[1]], sep="\n")' $$extra \
+		| $(COMPILE) $(ARGS) -c requirements.lock --no-emit-package torch -o requirements-$$extra.lock - || exit 1; \
+	done
 	@rm -rf .venv-lock
 
 clean:
