@@ -1,22 +1,29 @@
 """Arrays and JSON on disk: plain files, written aside and then renamed, never pickle.
 
 A saved directory holds `about.json` and one `arrays-….safetensors`. The JSON names the arrays' file and its
-digest and is replaced last, so at every moment the directory holds either the old pair or the new one.
+digest and is replaced last, so at every moment the directory holds either the old pair or the new one. Its first
+entry is a digest of all that follows, so that a change of any byte of either file is noticed.
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
 import safetensors.numpy
 
-FORMAT = "ggpi arrays 1"
+from ggpi.errors import FileError
+from ggpi.reading import JSON_LIMIT, memory, parse_json, read_bytes, short
+
+FORMAT = "ggpi arrays 2"
+FIRST = "ggpi arrays 1"
+"""The format before `about.json` had a digest of itself; such directories load for ever."""
+NAME = re.compile(r"arrays-[0-9a-f]{12}\.safetensors")
 
 
 def save(directory: str | Path, arrays: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
@@ -29,7 +36,7 @@ def save(directory: str | Path, arrays: Mapping[str, Any], about: Mapping[str, A
     digest = hashlib.sha256(content).hexdigest()
     name = f"arrays-{digest[:12]}.safetensors"
     index = {"format": FORMAT, "arrays": name, "sha256": digest, "about": dict(about or {})}
-    text = to_json(index)
+    text = signed(to_json(index))
     directory.mkdir(parents=True, exist_ok=True)
     with replacing(directory / name) as aside:
         aside.write_bytes(content)
@@ -45,18 +52,55 @@ def load(directory: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     Beyond the paper: storage.
     """
     directory = Path(directory)
-    index = read_json(directory / "about.json")
-    if not isinstance(index, dict) or index.get("format") != FORMAT:
-        found = index.get("format") if isinstance(index, dict) else type(index).__name__
-        raise ValueError(f"{directory / 'about.json'} is not of format {FORMAT!r}: found {found!r}")
-    path = directory / Path(index["arrays"]).name
-    content = path.read_bytes()
+    about = directory / "about.json"
+    index = _index(about)
+    path = directory / index["arrays"]
+    if not path.exists():
+        raise FileError(about, f"there is no file {path.name} beside it", field="arrays")
+    content = read_bytes(path, memory())
     if hashlib.sha256(content).hexdigest() != index["sha256"]:
-        raise ValueError(f"{path} is damaged: {len(content)} bytes whose digest is not the one in about.json")
+        raise FileError(path, f"is damaged: {len(content)} bytes whose digest is not the one in about.json")
+    return _arrays(path, content), index["about"]
+
+
+def _index(path: Path) -> dict[str, Any]:
+    """The content of `about.json`, after its digest, format and fields were checked."""
+    content = read_bytes(path, JSON_LIMIT)
+    index = parse_json(content, path)
+    if not isinstance(index, dict) or index.get("format") not in (FORMAT, FIRST):
+        found = index.get("format") if isinstance(index, dict) else type(index).__name__
+        raise FileError(path, f"is not of format {FORMAT!r}: found {short(found)!r}", field="format")
+    is_first = index["format"] == FIRST
+    fields = {"format", "arrays", "sha256", "about"} | (set() if is_first else {"digest"})
+    if index.keys() != fields:
+        raise FileError(path, f"expected the fields {', '.join(sorted(fields))}, got {short(sorted(index))}")
+    if not is_first and content != signed(content.decode().partition("\n")[2].partition("\n")[2]).encode():
+        raise FileError(path, "is damaged: its content does not have the digest that it says", field="digest")
+    if not isinstance(index["about"], dict):
+        raise FileError(path, "expected an object", field="about")
+    if not isinstance(index["arrays"], str) or not NAME.fullmatch(index["arrays"]):
+        raise FileError(path, f"expected {NAME.pattern}, got {short(index['arrays'])!r}", field="arrays")
+    return index
+
+
+def signed(text: str) -> str:
+    """The JSON text of an object with a first entry `digest`: the SHA-256 of all that follows this entry.
+
+    Beyond the paper: damage is noticed
+    """
+    rest = text.removeprefix("{\n")
+    return f'{{\n "digest": "{hashlib.sha256(rest.encode()).hexdigest()}",\n{rest}'
+
+
+def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
     try:
-        return safetensors.numpy.load(content), index["about"]
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} cannot be read as safetensors: {error}") from error
+        arrays = safetensors.numpy.load(content)
+    except Exception as error:  # it raises what it likes for types that NumPy does not have
+        raise FileError(path, f"cannot be read as safetensors: {short(error)}") from error
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf" or max(array.shape, default=0) >= 2**31:
+            raise FileError(path, f"has dtype {array.dtype} and shape {array.shape}", field=short(name))
+    return arrays
 
 
 def to_json(value: Any) -> str:
@@ -84,7 +128,7 @@ def write_text(path: str | Path, text: str) -> None:
     Beyond the paper: storage.
     """
     with replacing(path) as aside:
-        aside.write_text(text, encoding="utf-8")
+        aside.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_json(path: str | Path) -> Any:
@@ -92,10 +136,7 @@ def read_json(path: str | Path) -> Any:
 
     Beyond the paper: storage.
     """
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is damaged or not JSON: {error}") from error
+    return parse_json(read_bytes(path, JSON_LIMIT), path)
 
 
 @contextlib.contextmanager

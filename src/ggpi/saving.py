@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi import io
+from ggpi.errors import FileError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +67,11 @@ def load(path: str | Path, *, policies: Sequence[Any] | None = None) -> Any:
 def _load(path: str | Path) -> Any:
     arrays, about = io.load(path)
     if "object" not in about:
-        raise ValueError(f"{path} holds arrays, but no object that ggpi.save wrote")
+        raise FileError(path, "holds arrays, but no object that ggpi.save wrote")
     try:
         return _rebuild(about["object"], arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
-        raise ValueError(f"{path} was written by another version of ggpi, or changed: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, ImportError, RecursionError) as error:
+        raise FileError(path, f"was written by another version of ggpi, or changed: {error}") from error
 
 
 def _with_policies(found: Any, policies: tuple[Any, ...], path: str | Path) -> Any:
@@ -149,10 +150,10 @@ def _rebuild(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
 def _instance(path: str, fields: dict[str, Any]) -> Any:
     module, _, name = path.partition(":")
     if module.split(".")[0] != "ggpi":
-        raise TypeError(f"{path} is no class of this package")
+        raise TypeError(f"{path} is not a class of this package")
     kind = getattr(import_module(module), name)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind) and _is_ours(kind)):
-        raise TypeError(f"{path} is no dataclass of this package")
+        raise TypeError(f"{path} is not a dataclass of this package")
     expected = {field.name for field in dataclasses.fields(kind)}
     if expected != fields.keys():
         raise TypeError(f"{path} has fields {sorted(expected)}, the file {sorted(fields)}")

@@ -1,9 +1,11 @@
+import hashlib
 import json
+import os
 
 import numpy as np
 import pytest
 
-from ggpi import io
+from ggpi import FileError, io
 
 ARRAYS = {
     "matrix": np.arange(6.0).reshape(2, 3),
@@ -65,10 +67,91 @@ def test_damage_is_named(tmp_path):
     io.save(tmp_path, ARRAYS)
     (path,) = tmp_path.glob("*.safetensors")
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=f"{path.name} is damaged"):
+    with pytest.raises(FileError, match=f"{path.name}: is damaged"):
         io.load(tmp_path)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=path.name):
+    with pytest.raises(FileError, match=f"about.json: arrays: there is no file {path.name}"):
+        io.load(tmp_path)
+
+
+def test_every_changed_bit_of_the_index_is_noticed(tmp_path):
+    io.save(tmp_path, {"a": np.arange(3)}, {"alpha": 0.1, "größer": [1, None]})
+    path = tmp_path / "about.json"
+    content = path.read_bytes()
+    for i in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[i // 8] ^= 1 << i % 8
+        path.write_bytes(changed)
+        with pytest.raises(FileError, match=r"about\.json"):
+            io.load(tmp_path)
+
+
+def test_a_digest_that_was_taken_away_is_missed(tmp_path):
+    io.save(tmp_path, {"a": np.arange(3)})
+    path = tmp_path / "about.json"
+    index = json.loads(path.read_text())
+    first = index | {"format": "ggpi arrays 1"}
+    for changed in ({k: v for k, v in index.items() if k != "digest"}, first, index):
+        path.write_text(json.dumps(changed))  # the last has other bytes: no line breaks
+        with pytest.raises(FileError, match=r"about\.json"):
+            io.load(tmp_path)
+    del first["digest"]
+    path.write_text(json.dumps(first))
+    np.testing.assert_array_equal(io.load(tmp_path)[0]["a"], np.arange(3))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 10**5, "9" * 10**5, '{"a": NaN}', "1e999", '{"a": 1, "a": 2}', '"\\ud800', '{"a": -Infinity}'],
+)
+def test_json_of_no_use(tmp_path, content):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(FileError, match=r"a\.json: damaged or not JSON") as caught:
+        io.read_json(tmp_path / "a.json")
+    assert len(str(caught.value)) < 500
+
+
+def test_what_is_read_is_a_file_of_a_bounded_size(tmp_path):
+    path = tmp_path / "a.json"
+    with path.open("wb") as file:
+        file.truncate(2**40)  # a hole: takes no room on the disk
+    with pytest.raises(FileError, match="bytes, expected at most"):
+        io.read_json(path)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(FileError, match="expected a regular file"):
+        io.read_json(path)
+    with pytest.raises(FileError, match="expected a regular file"):
+        io.read_json(os.devnull)
+
+
+@pytest.mark.parametrize(
+    "name", ["../arrays-0123456789ab.safetensors", "about.json", "", 3, "arrays-x.safetensors"]
+)
+def test_the_arrays_are_beside_the_index(tmp_path, name):
+    io.save(tmp_path, {"a": np.arange(3)})
+    path = tmp_path / "about.json"
+    index = json.loads(path.read_text()) | {"arrays": name}
+    del index["digest"]
+    path.write_text(io.signed(io.to_json(index)))
+    with pytest.raises(FileError, match=r"about\.json: arrays: expected"):
+        io.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "header", ['{"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}', "{", '{"a":7}']
+)
+def test_arrays_that_numpy_lacks(tmp_path, header):
+    io.save(tmp_path, {"a": np.arange(3)})
+    (old,) = tmp_path.glob("*.safetensors")
+    content = len(header).to_bytes(8, "little") + header.encode() + bytes(4)
+    digest = hashlib.sha256(content).hexdigest()
+    old.write_bytes(content)
+    path = tmp_path / "about.json"
+    index = json.loads(path.read_text()) | {"sha256": digest}
+    del index["digest"]
+    path.write_text(io.signed(io.to_json(index)))
+    with pytest.raises(FileError, match=old.name):
         io.load(tmp_path)
 
 
@@ -82,7 +165,7 @@ def test_foreign_json_is_refused(tmp_path, content):
 @pytest.mark.parametrize("content", [b'{"format":', b"\xff\xfe", b""])
 def test_broken_json_is_named(tmp_path, content):
     (tmp_path / "about.json").write_bytes(content)
-    with pytest.raises(ValueError, match=r"about\.json is damaged or not JSON"):
+    with pytest.raises(ValueError, match=r"about\.json: damaged or not JSON"):
         io.load(tmp_path)
 
 

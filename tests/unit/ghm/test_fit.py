@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import ggpi
+from ggpi import io
 from ggpi.ghm.fit import _fingerprint, _records, fit
 from ggpi.ghm.recipe import Recipe
 from ggpi.ghm.training_log import TrainingLog
@@ -307,12 +308,15 @@ def test_foreign_and_damaged_directories_are_refused(tmp_path):
     ghms = small_fit(out=tmp_path)
     about = tmp_path / "models" / "about.json"
     text = about.read_text()
-    about.write_text(text.replace("ggpi.ghm.vae:VAE", "os:system"))
-    with pytest.raises(ValueError, match="no class of this package"):
-        ggpi.load(tmp_path / "models")
-    about.write_text(text.replace("ggpi.ghm.vae:VAE", "ggpi.io:save"))
-    with pytest.raises(ValueError, match="no dataclass"):
-        ggpi.load(tmp_path / "models")
+    for kind, words in (("os:system", "not a class of this package"), ("ggpi.io:save", "not a dataclass")):
+        about.write_text(text.replace("ggpi.ghm.vae:VAE", kind))
+        with pytest.raises(ggpi.FileError, match="digest"):
+            ggpi.load(tmp_path / "models")
+        index = json.loads(text.replace("ggpi.ghm.vae:VAE", kind))
+        del index["digest"]
+        about.write_text(io.signed(io.to_json(index)))
+        with pytest.raises(ggpi.FileError, match=words):
+            ggpi.load(tmp_path / "models")
     about.write_text(text)
     arrays = next((tmp_path / "models").glob("*.safetensors"))
     arrays.write_bytes(arrays.read_bytes()[:-4])

@@ -1,0 +1,82 @@
+"""Reading files from elsewhere: what is wrong with one becomes a `FileError`, before much memory is spent.
+
+read_bytes    a regular file of at most so many bytes
+parse_json    JSON of at most 32 MB, without NaN, infinity, repeated keys or endless nesting
+memory        how many bytes a file may fill: the machine's memory
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from ggpi.errors import FileError
+
+JSON_LIMIT = 2**25
+"""Bytes of a JSON file; a million empty lists are 3 MB of text and 60 MB of memory."""
+
+
+def memory() -> int:
+    """The bytes of this machine's memory, a bound of what any file may take; 64 GB where it cannot be told.
+
+    Beyond the paper: files come from elsewhere
+    """
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**36
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """The content of a regular file; anything else (a pipe, a device, a directory), and more bytes, is an error.
+
+    Beyond the paper: files come from elsewhere
+    """
+    path = Path(path)
+    size = path.stat().st_size
+    if not path.is_file():
+        raise FileError(path, "expected a regular file")
+    if size > limit:
+        raise FileError(path, f"has {size} bytes, expected at most {limit}")
+    return path.read_bytes()
+
+
+def parse_json(content: bytes, path: str | Path) -> Any:
+    """The value of JSON text; the error names the file and the place.
+
+    Beyond the paper: files come from elsewhere
+    """
+    try:
+        return json.loads(
+            content.decode("utf-8"), parse_float=_finite, parse_constant=_finite, object_pairs_hook=_distinct
+        )
+    except RecursionError as error:
+        raise FileError(path, "damaged or not JSON: nested too deeply") from error
+    except ValueError as error:
+        raise FileError(path, f"damaged or not JSON: {short(error)}") from error
+
+
+def short(value: Any, length: int = 200) -> str:
+    """At most so many characters of what something is called in an error message.
+
+    Beyond the paper: names in files may be long
+    """
+    text = str(value)
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:20]} is not a finite number")
+    return number
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has the same key twice")
+    return found
