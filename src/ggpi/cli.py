@@ -16,6 +16,7 @@ from typing import Any
 
 from ggpi.cli_options import parser
 from ggpi.lab import EXPERIMENTS
+from ggpi.locking import sole_writer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,16 +57,16 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
     config = read_config(f"ggpi run {name}", default, ["--help"] if options.help else rest)
     directory = options.out or Path("results") / f"{name}-{preset}-seed{config.seed}"
     about = contract.describe(name, preset, config)
-    contract.claim(directory, about, options.force)
-
-    mark, start = contract.stamp(about), time.perf_counter()
-    spent = contract.seconds_spent(directory, mark)
-    metrics = contract.as_stored(experiment.run(config, contract.resumable(directory, mark)))
-    about["seconds"] = round(spent + time.perf_counter() - start, 1)
-    contract.write_results(directory, about, metrics, experiment.plot(metrics))
-    if hasattr(experiment, "film"):
-        print(contract.write_film(directory, lambda: experiment.film(config, metrics)))
-    show(experiment, metrics, directory)
+    with sole_writer(directory, f"ggpi run {name}"):
+        contract.claim(directory, about, options.force)
+        mark, start = contract.stamp(about), time.perf_counter()
+        spent = contract.seconds_spent(directory, mark)
+        metrics = contract.as_stored(experiment.run(config, contract.resumable(directory, mark)))
+        about["seconds"] = round(spent + time.perf_counter() - start, 1)
+        contract.write_results(directory, about, metrics, experiment.plot(metrics))
+        if hasattr(experiment, "film"):
+            print(contract.write_film(directory, lambda: experiment.film(config, metrics)))
+        show(experiment, metrics, directory)
 
 
 def plot(options: argparse.Namespace, rest: Sequence[str]) -> None:

@@ -1,15 +1,20 @@
 """Arrays and JSON on disk: plain files, written aside and then renamed, never pickle.
 
 A saved directory holds `about.json` and one `arrays-….safetensors`. The JSON names the arrays' file and its
-digest and is replaced last, so at every moment the directory holds either the old pair or the new one. Its first
-entry is a digest of all that follows, so that a change of any byte of either file is noticed.
+digest and is replaced last, so at every moment the directory holds either the old pair or the new one, also after a
+power cut: what is written aside is on the disk before it is renamed. Its first entry is a digest of all that follows,
+so that a change of any byte of either file is noticed. One process at a time saves to a directory.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import platform
 import re
+import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,12 +23,17 @@ import numpy as np
 import safetensors.numpy
 
 from ggpi.errors import FileError
+from ggpi.locking import sole_writer
 from ggpi.reading import JSON_LIMIT, memory, parse_json, read_bytes, short
 
 FORMAT = "ggpi arrays 2"
 FIRST = "ggpi arrays 1"
 """The format before `about.json` had a digest of itself; such directories load for ever."""
 NAME = re.compile(r"arrays-[0-9a-f]{12}\.safetensors")
+PATIENCE = 60.0
+"""Seconds that a save waits for another one into the same directory."""
+HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+"""This computer, in the names of files that are being written."""
 
 
 def save(directory: str | Path, arrays: Mapping[str, Any], about: Mapping[str, Any] | None = None) -> None:
@@ -37,17 +47,21 @@ def save(directory: str | Path, arrays: Mapping[str, Any], about: Mapping[str, A
     name = f"arrays-{digest[:12]}.safetensors"
     index = {"format": FORMAT, "arrays": name, "sha256": digest, "about": dict(about or {})}
     text = signed(to_json(index))
-    directory.mkdir(parents=True, exist_ok=True)
-    with replacing(directory / name) as aside:
-        aside.write_bytes(content)
-    write_text(directory / "about.json", text)
-    for old in directory.glob("arrays-*.safetensors"):
-        if old.name != name:
-            old.unlink()
+    with sole_writer(directory, "saving", wait=PATIENCE):
+        sweep(directory)
+        with replacing(directory / name) as aside:
+            aside.write_bytes(content)
+        write_text(directory / "about.json", text)
+        for old in directory.glob("arrays-*.safetensors"):
+            if old.name != name:
+                with contextlib.suppress(PermissionError):  # Windows keeps what a reader has open
+                    old.unlink()
 
 
 def load(directory: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Reads back `(arrays, about)`; says which file is missing, damaged or not ours.
+
+    Needs no lock: when another process replaces the pair in the meantime, the new one is read.
 
     Beyond the paper: storage.
     """
@@ -55,9 +69,14 @@ def load(directory: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     about = directory / "about.json"
     index = _index(about)
     path = directory / index["arrays"]
-    if not path.exists():
-        raise FileError(about, f"there is no file {path.name} beside it", field="arrays")
-    content = read_bytes(path, memory())
+    try:
+        content = read_bytes(path, memory())
+    except (FileNotFoundError, FileError) as error:
+        if _index(about) != index:  # another process has saved in the meantime
+            return load(directory)
+        if isinstance(error, FileError):
+            raise
+        raise FileError(about, f"there is no file {path.name} beside it", field="arrays") from error
     if hashlib.sha256(content).hexdigest() != index["sha256"]:
         raise FileError(path, f"is damaged: {len(content)} bytes whose digest is not the one in about.json")
     return _arrays(path, content), index["about"]
@@ -143,15 +162,55 @@ def read_json(path: str | Path) -> Any:
 def replacing(path: str | Path) -> Iterator[Path]:
     """Gives a hidden path beside `path` to write to; renames it to `path` on success, deletes it on failure.
 
+    The path is new with every call, and the content is on the disk before it is renamed.
+
     Beyond the paper: storage.
     """
     path = Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.aside")
+    aside = path.with_name(f".{path.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.aside")
     try:
         yield aside
+        _flush(aside, os.O_RDWR)
         aside.replace(path)
+        if sys.platform != "win32":
+            _flush(path.parent, os.O_RDONLY)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def sweep(directory: str | Path, pattern: str = ".*.aside") -> None:
+    """Deletes what processes of this computer that have since died left half written.
+
+    Beyond the paper: storage.
+    """
+    for left in Path(directory).glob(pattern):
+        match = re.fullmatch(rf"\..*\.{HOST}-(\d{{1,9}})-[0-9a-f]{{8}}\.aside", left.name)
+        if match and not _is_alive(int(match[1])):
+            left.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether there is such a process; on Windows, where asking would end it, always."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot, for directories
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _storable(name: str, value: Any) -> np.ndarray:

@@ -34,6 +34,7 @@ from ggpi.ghm.recipe import MODELS, PRESETS, ModelConfig, Recipe
 from ggpi.ghm.targets import Record, warn_if_loose
 from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
 from ggpi.ghm.training_log import TrainingLog
+from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.checks import check_policies, space_of
@@ -64,7 +65,8 @@ def fit(
     """Learns μ_γ and μ_β, β = γ(1−α), of every policy from transitions of any behaviour.
 
     What is not given comes from the preset. With `out`, metrics, checkpoints and the finished models are kept
-    there, and a run that was interrupted goes on. `spec` says which numbers of a state are special.
+    there, and a run that was interrupted goes on; a second run in the same directory raises an error while the first
+    one is alive. `spec` says which numbers of a state are special.
     Of memory-mapped transitions larger than `memory` (in GB), random whole episodes are used, and a warning says
     how many; a training takes up to five times this memory.
     `watch` is called with the step and the models stacked horizon by horizon, before the first and after
@@ -91,15 +93,16 @@ def fit(
     if out:
         saving.check_savable(tuple(policies), "policies")
     warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
-    ready = prepare(policies, data, horizons, recipe, spec, key)
-    fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies) if out else ""
-    log = TrainingLog(out, fingerprint, tensorboard)
-    models = _train(ready, log, watch or (lambda step, models: None))
-    per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
-    ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
-    if log.directory:
-        saving.save(log.directory / "models", ghms)
-    return ghms
+    with sole_writer(out, "ggpi.fit") if out else contextlib.nullcontext():
+        ready = prepare(policies, data, horizons, recipe, spec, key)
+        fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies) if out else ""
+        log = TrainingLog(out, fingerprint, tensorboard)
+        models = _train(ready, log, watch or (lambda step, models: None))
+        per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
+        ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
+        if log.directory:
+            saving.save(log.directory / "models", ghms)
+        return ghms
 
 
 class Prepared(NamedTuple):

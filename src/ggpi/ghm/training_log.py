@@ -40,6 +40,7 @@ class TrainingLog:
     def resume(self, initial: Any) -> tuple[Any, int]:
         """The state to start from, and how many steps it has behind it."""
         if not self.directory or not (self.directory / "checkpoint" / "about.json").exists():
+            self._forget_metrics_after(0)
             return initial, 0
         arrays, about = io.load(self.directory / "checkpoint")
         if about.get("fingerprint") != self.fingerprint:

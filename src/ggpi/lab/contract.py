@@ -93,7 +93,7 @@ def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> Non
     """Makes `directory` ready for this run, or refuses: it may hold the same run, or nothing.
 
     `force` gives up another run's results; files that are not results of ggpi are never touched.
-    What a killed run left aside is swept away.
+    What killed runs left half written is deleted. The caller is the directory's `sole_writer`.
     """
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is a file, expected a directory")
@@ -105,8 +105,7 @@ def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> Non
             path.unlink(missing_ok=True)
         shutil.rmtree(directory / "cells", ignore_errors=True)
         held = None
-    for left in directory.rglob(".*.aside"):
-        left.unlink()
+    io.sweep(directory, "**/.*.aside")
     if held is None:
         directory.mkdir(parents=True, exist_ok=True)
         io.write_json(directory / "config.json", about)

@@ -23,7 +23,7 @@ def kept(config: Any, folder: str) -> Path:
 
 def finished(out: Path, policies: Sequence[Any]) -> GHMs | None:
     """The models in `out` if their training has ended; those of other policies are refused."""
-    if not (out / "models").exists():
+    if not (out / "models" / "about.json").exists():
         return None
     ghms = saving.load(out / "models")
     if not eqx.tree_equal(tuple(ghms.policies), tuple(policies)):

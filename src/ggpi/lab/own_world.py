@@ -23,6 +23,7 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.fit import fit
 from ggpi.ghm.recipe import PRESETS
 from ggpi.lab.world_file import World, claim, look
+from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.policies.sb3 import load_sb3
@@ -63,19 +64,20 @@ class WorldConfig:
 def fit_world(config: WorldConfig, out: Path) -> tuple[Table, str]:
     """Learns models and keeps them in `out`; a table of held-out scores, and what to do next."""
     world, policies = prepare(config)
-    claim(out, world, asdict(config))
-    data = transitions(config, world, policies, out)
-    ghms = fit(
-        policies,
-        data,
-        config.gamma,
-        config.alpha,
-        key=jax.random.key(config.seed),
-        steps=config.steps,
-        spec=world.spec,
-        out=out,
-    )
-    return score_table(ghms, world, out), next_words(world, data, out)
+    with sole_writer(out, "ggpi fit"):
+        claim(out, world, asdict(config))
+        data = transitions(config, world, policies, out)
+        ghms = fit(
+            policies,
+            data,
+            config.gamma,
+            config.alpha,
+            key=jax.random.key(config.seed),
+            steps=config.steps,
+            spec=world.spec,
+            out=out,
+        )
+        return score_table(ghms, world, out), next_words(world, data, out)
 
 
 def prepare(config: WorldConfig) -> tuple[World, list[Any]]:

@@ -118,7 +118,7 @@ def claim(directory: Path, world: World, settings: Mapping[str, Any]) -> None:
         held = io.read_json(path)
         _check_same(directory, held if isinstance(held, dict) else {}, content)
         return
-    others = sorted(entry.name for entry in directory.glob("*")) if directory.is_dir() else []
+    others = sorted(entry.name for entry in directory.glob("[!.]*")) if directory.is_dir() else []
     if others:
         raise ValueError(
             f"{directory} holds files that are not of ggpi fit, such as {others[0]}; choose another --out"

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 
 from ggpi import io, saving
 from ggpi.envs.ant import SPEC
+from ggpi.locking import sole_writer
 from ggpi.policies.gaussian import MLP, GaussianPolicy
 from ggpi.policies.symmetric import four_directions
 from ggpi.pretrain import mpo, ppo
@@ -173,21 +174,22 @@ def pretrain(
 
     Paper: App E.1
     """
-    training = Training(config)
-    checkpoint = out / "checkpoint"
-    if (checkpoint / "about.json").exists():
-        training.restore(checkpoint)
-    elif out.exists() and any(out.iterdir()):
-        raise ValueError(f"{out} holds files that are not a training of ggpi; choose another --out")
-    while (done := len(training.curve)) < config.rounds:
-        numbers = training.round()
-        report(done + 1, numbers)
-        if (done + 1) % config.save_every == 0 or done + 1 == config.rounds:
-            training.save(checkpoint)
-    policies = training.policies()
-    saving.save(out / "policies", policies)
-    io.write_json(out / "training.json", provenance(config, command) | {"curve": curve(training)})
-    return policies
+    with sole_writer(out, "ggpi pretrain"):
+        training = Training(config)
+        checkpoint = out / "checkpoint"
+        if (checkpoint / "about.json").exists():
+            training.restore(checkpoint)
+        elif any(entry.name != "checkpoint" for entry in out.glob("[!.]*")):
+            raise ValueError(f"{out} holds files that are not a training of ggpi; choose another --out")
+        while (done := len(training.curve)) < config.rounds:
+            numbers = training.round()
+            report(done + 1, numbers)
+            if (done + 1) % config.save_every == 0 or done + 1 == config.rounds:
+                training.save(checkpoint)
+        policies = training.policies()
+        saving.save(out / "policies", policies)
+        io.write_json(out / "training.json", provenance(config, command) | {"curve": curve(training)})
+        return policies
 
 
 def provenance(config: Config, command: str) -> dict[str, Any]:

@@ -1,12 +1,17 @@
 """Running an experiment: what is written, what is refused, what survives an interruption."""
 
 import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from ggpi import io
 from ggpi.cli import main
 from ggpi.lab import contract
+from ggpi.locking import sole_writer
 
 OUT = Path("out")
 
@@ -114,10 +119,20 @@ def test_out_is_a_file(dummy, capsys):
 def test_what_a_killed_run_left_aside_is_swept(dummy):
     dummy.STOP_AT.append(2)
     run()
-    (OUT / "cells/squares/.n-2.json.1.aside").write_text("half")
-    dummy.STOP_AT.clear()
+    script = "from ggpi import io; import os; io.replacing('cells/squares/n-2.json').__enter__().touch(); os._exit(9)"
+    subprocess.run([sys.executable, "-c", script], cwd=OUT)
+    with io.replacing(OUT / "cells/squares/n-3.json") as alive:
+        alive.touch()
+        dummy.STOP_AT.clear()
+        assert run() == 0
+        assert list(OUT.rglob(".*")) == [alive]
+
+
+def test_a_run_is_told_of_another_one(dummy, capsys):
+    with ThreadPoolExecutor(1) as pool, sole_writer(OUT, "the first"):
+        assert pool.submit(run).result() == 2
+    assert f"{OUT.resolve()} is in use by this process (the first, since" in error(capsys)
     assert run() == 0
-    assert not list(OUT.rglob(".*"))
 
 
 def test_plot_redraws_without_computing(dummy, capsys):
