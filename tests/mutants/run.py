@@ -16,7 +16,8 @@ The files `*.toml` beside this one list mutants by hand, one area each:
 Each mutant is applied to a scratch copy of the tree, never to the checkout, and its tests run against that copy. It is
 killed when a test fails, crashes or hangs. Before that all listed tests have to pass on the unchanged copy. Runtime
 type checks are off, which halves the time: a mutant has to be noticed by what it computes. Files run without their
-slow tests; a test named by its node id runs even if it is slow.
+slow tests; a test named by its node id runs even if it is slow. Tests run in forks of a process that has imported
+JAX, SciPy and the like, but nothing of ggpi, and has computed nothing.
 
 Results are kept in `.pytest_cache/mutants.json` until the sources or a mutant's tests change, so an interrupted run
 resumes. Exits with 1 when fewer than 95% are killed, when a mutant without `survives` survives, or when one with
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import json
 import os
 import queue
@@ -37,9 +39,12 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -47,10 +52,12 @@ from rich.table import Table
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+PRINTED = "printed.txt"
 KEPT = ROOT / ".pytest_cache" / "mutants.json"
 COPIED = ("src", "tests", "pyproject.toml")
+PRELOADED = ("pytest", "jax.numpy", "equinox", "optax", "hypothesis", "scipy.stats", "scipy.sparse.linalg")
 WANTED_SCORE = 0.95
-PASSED, FAILED, INTERRUPTED = 0, 1, 2
+PASSED, INTERRUPTED = 0, 2
 """Exit codes of pytest; a mutant that breaks an import interrupts it."""
 
 
@@ -113,6 +120,19 @@ class Scratch:
             elif not entry.name.startswith("."):
                 (folder / entry.name).symlink_to(entry)
         self._edits = 0
+        environment = {
+            "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "jax"),
+            **os.environ,
+            "PYTHONPATH": str(folder / "src"),
+        }
+        self._server = subprocess.Popen(
+            [sys.executable, str(Path(__file__)), "--serve"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
     def write(self, file: str, text: str) -> None:
         """Each time with another date: Python compares dates and sizes to see whether compiled code is stale."""
@@ -121,44 +141,18 @@ class Scratch:
         self._edits += 1
         os.utime(path, (self._edits, self._edits))
 
-    def pytest(
-        self, tests: tuple[str, ...], *options: str, seconds: float | None = None
-    ) -> tuple[int | None, str]:
+    def pytest(self, tests: tuple[str, ...], seconds: float) -> tuple[int | None, str]:
         """The exit code (None after a hang) and what was printed."""
         marked = "" if all("::" in test for test in tests) else "not slow"
-        settings = (
-            "-o",
-            "addopts=",
-            "--import-mode=importlib",
-            "-m",
-            marked,
-            "--timeout=0",
-            "-p",
-            "no:cacheprovider",
-        )
-        environment = {
-            "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".pytest_cache" / "jax"),
-            **os.environ,
-            "PYTHONPATH": str(self.folder / "src"),
-        }
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=line", *settings, *options, *tests],
-            cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            printed, _ = process.communicate(timeout=seconds)
-            return process.returncode, printed
-        except subprocess.TimeoutExpired:
-            return None, ""
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+        options = ("-x", "-q", "-n", "0", "--no-header", "--tb=line", "--assert=plain", "--timeout=0")
+        settings = ("-o", "addopts=", "--import-mode=importlib", "-p", "no:cacheprovider", "-m", marked)
+        assert self._server.stdin and self._server.stdout
+        self._server.stdin.write(json.dumps([seconds, [*options, *settings, *tests]]) + "\n")
+        self._server.stdin.flush()
+        return json.loads(self._server.stdout.readline()), (self.folder / PRINTED).read_text()
+
+    def close(self) -> None:
+        self._server.communicate()
 
     def run(self, mutant: Mutant, seconds: float) -> Result:
         """Applies one mutant, runs its tests and takes it back."""
@@ -170,13 +164,57 @@ class Scratch:
         begin = time.monotonic()
         self.write(mutant.file, original.replace(mutant.old, mutant.new))
         try:
-            code, printed = self.pytest(mutant.tests, "-x", "-n", "0", seconds=seconds)
+            code, printed = self.pytest(mutant.tests, seconds)
         finally:
             self.write(mutant.file, original)
         if code is not None and code > INTERRUPTED:
             raise ValueError(f"{mutant.id}: pytest could not run {mutant.tests}\n{printed}")
         outcome = "hung" if code is None else "survived" if code == PASSED else "killed"
         return Result(outcome, time.monotonic() - begin)
+
+
+Job = Callable[[Scratch], Any]
+
+
+def serve() -> None:
+    """For every line [seconds, arguments] runs pytest in a fork, and prints its exit code, null after a hang."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    assert "ggpi" not in sys.modules
+    for line in sys.stdin:
+        seconds, arguments = json.loads(line)
+        child = os.fork()
+        if not child:
+            _run_pytest(arguments)
+        print(json.dumps(_exit_code(child, seconds)), flush=True)
+
+
+def _run_pytest(arguments: list[str]) -> None:
+    """Does not return; what is printed goes into a file."""
+    os.setsid()
+    printed = os.open(PRINTED, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(printed, 1)
+    os.dup2(printed, 2)
+    code = int(importlib.import_module("pytest").main(arguments))
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def _exit_code(child: int, seconds: float) -> int | None:
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                child = 0
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.02)
+    finally:
+        if child:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+    return None
 
 
 def run_all(mutants: list[Mutant], processes: int, seconds: float, console: Console) -> dict[str, Result]:
@@ -188,49 +226,70 @@ def run_all(mutants: list[Mutant], processes: int, seconds: float, console: Cons
     left = [mutant for mutant in mutants if mutant.id not in results]
     if not left:
         return results
+
+    def keep(mutant: Mutant, result: Result) -> None:
+        results[mutant.id] = result
+        kept[digests[mutant.id]] = asdict(result)
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text(json.dumps(kept))
+
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with (
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
         Progress(*columns, console=console) as progress,
     ):
-        task = progress.add_task("tests without mutants", total=len(left))
-        copies: queue.Queue[Scratch] = queue.Queue()
-        for i in range(processes):
-            copies.put(Scratch(Path(folder) / str(i)))
-        check_unmutated(copies.queue[0], left, processes)
-
-        def one(mutant: Mutant) -> tuple[Mutant, Result]:
-            copy = copies.get()
-            try:
-                return mutant, copy.run(mutant, seconds)
-            finally:
-                copies.put(copy)
-
-        with ThreadPoolExecutor(processes) as pool:
-            futures = [pool.submit(one, mutant) for mutant in left]
-            try:
-                for done in as_completed(futures):
-                    mutant, result = done.result()
-                    results[mutant.id] = result
-                    progress.update(task, advance=1, description=f"{mutant.id} {result.outcome}")
-                    kept[digests[mutant.id]] = asdict(result)
-                    KEPT.parent.mkdir(exist_ok=True)
-                    KEPT.write_text(json.dumps(kept))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        copies = [Scratch(Path(folder) / str(i)) for i in range(processes)]
+        try:
+            for _ in _over(copies, _unmutated(left, seconds), progress, "tests as they are"):
+                pass
+            for mutant, result in _over(copies, _mutated(left, seconds), progress, "mutants"):
+                keep(mutant, result)
+        finally:
+            for copy in copies:
+                copy.close()
     return results
 
 
-def check_unmutated(copy: Scratch, mutants: list[Mutant], processes: int) -> None:
-    """Every listed test passes on the sources as they are."""
-    listed = {test for mutant in mutants for test in mutant.tests}
-    files = tuple(sorted(test for test in listed if "::" not in test))
-    named = tuple(sorted(test for test in listed if "::" in test and test.split("::")[0] not in files))
-    for tests in filter(None, (files, named)):
-        code, printed = copy.pytest(tests, "-n", str(processes), "--dist", "loadfile")
+def _over(copies: list[Scratch], jobs: list[Job], progress: Progress, name: str) -> Iterator[Any]:
+    """What the jobs return, each on a copy that is free."""
+    free: queue.Queue[Scratch] = queue.Queue()
+    for copy in copies:
+        free.put(copy)
+
+    def run(job: Job) -> Any:
+        copy = free.get()
+        try:
+            return job(copy)
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        try:
+            for done in progress.track(
+                as_completed([pool.submit(run, job) for job in jobs]), len(jobs), description=name
+            ):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _mutated(mutants: list[Mutant], seconds: float) -> list[Job]:
+    return [lambda copy, mutant=mutant: (mutant, copy.run(mutant, seconds)) for mutant in mutants]
+
+
+def _unmutated(mutants: list[Mutant], seconds: float) -> list[Job]:
+    """Every listed test, file by file, on the sources as they are."""
+    files = defaultdict(list)
+    for test in sorted({test for mutant in mutants for test in mutant.tests}):
+        files[test.split("::")[0]].append(test)
+
+    def check(copy: Scratch, tests: tuple[str, ...]) -> None:
+        code, printed = copy.pytest(tests, 10 * seconds)
         if code != PASSED:
-            sys.exit(f"tests have to pass before mutants are tried\n{printed}")
+            raise SystemExit(f"tests have to pass before mutants are tried\n{printed}")
+
+    selections = [(file,) if file in tests else tuple(tests) for file, tests in files.items()]
+    return [lambda copy, tests=tests: check(copy, tests) for tests in selections]
 
 
 def report(mutants: list[Mutant], results: dict[str, Result], console: Console) -> bool:
@@ -260,7 +319,11 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="ID", help="these mutants only")
     parser.add_argument("-n", type=int, default=2, metavar="N", help="mutants that are tried at a time")
     parser.add_argument("--seconds", type=float, default=600, help="after this time a mutant counts as hung")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.serve:
+        serve()
+        return 0
     mutants = [mutant for mutant in load(options.area) if options.only is None or mutant.id in options.only]
     if not mutants:
         parser.error("no mutant has such an id or area")

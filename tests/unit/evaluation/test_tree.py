@@ -1,0 +1,122 @@
+"""The tree of segments in worlds where every draw says where it comes from."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ggpi
+from ggpi.evaluation.segments import segments_of
+from ggpi.evaluation.tree import build_tree, draw, worth
+from ggpi.mdp import composition_weights
+
+GAMMA = 0.9
+KEY = jax.random.key(7)
+SETS = {
+    "equal α": ggpi.compositions(3, 3, 0.5),
+    "unequal α": ggpi.compositions(2, 3, (0.5, 0.25)),
+    "some": ggpi.suffix_closure([ggpi.GSP((2, 0, 1), (0.25, 0.5)), ggpi.GSP((0, 2), (0.5,))]),
+}
+every_set = pytest.mark.parametrize("gsps", SETS.values(), ids=SETS)
+
+
+def tree_of(gsps, form):
+    ghms = ggpi.GHMs((None,) * 3, GAMMA, (0.5, 0.25), {})
+    return build_tree([segments_of(gsp, GAMMA) for gsp in gsps], ghms, form)
+
+
+class Diary:
+    """Policy i writes the digit i + 1 behind the state where its segment starts, and takes the action i + 1."""
+
+    def act(self, block, x, *, key):
+        digits = jnp.array(block.policies, jnp.float32) + 1
+        return jnp.broadcast_to(digits[:, None], x.shape[:2])
+
+    def move(self, block, x, action, *, key):
+        return 10 * x + self.act(block, x, key=key)[..., None]
+
+
+class Noise:
+    """Actions and ends are noise alone, of 48 bits: draws that share a key are equal, others are not."""
+
+    def act(self, block, x, *, key):
+        return jax.random.uniform(key, (*x.shape[:2], 2))
+
+    def move(self, block, x, action, *, key):
+        return jax.random.uniform(key, (*x.shape[:2], 2))
+
+
+def diary(start, policies):
+    """What a chain's states read after each of its segments."""
+    states = [start]
+    for policy in policies:
+        states.append(10 * states[-1] + policy + 1)
+    return states[1:]
+
+
+@every_set
+def test_segments_start_where_those_before_them_ended(gsps):
+    tree, paths = tree_of(gsps, "state")
+    starts = jnp.array([[3.0], [4.0]])
+    drawn = draw(tree, Diary(), starts, None, 2, form="state", key=KEY)
+    for gsp, path in zip(gsps, paths, strict=True):
+        for m, (block, place) in enumerate(path):
+            expected = [[diary(start, gsp.policies)[m]] * 2 for start in (3, 4)]
+            np.testing.assert_array_equal(drawn[m][block].x[place][..., 0], expected)
+            assert tree.levels[m][block].is_leaf == (m == len(gsp) - 1)
+
+
+def reward_of(x, *action):
+    """Exact in single precision; no two states or actions have the same."""
+    return x[..., 0] % 97 + (100 * action[0] if action else 0.0)
+
+
+@every_set
+@pytest.mark.parametrize("form", ["state", "state_action", "arrival"])
+def test_chains_are_worth_what_the_theorem_says(gsps, form):
+    """Thm F.1 term by term: both policies' actions count where one segment ends and the next starts."""
+    tree, _ = tree_of(gsps, form)
+    drawn = draw(tree, Diary(), jnp.array([[3.0], [4.0]]), None, 2, form=form, key=KEY)
+    values = worth(tree, reward_of, jnp.array([[3.0], [4.0]]), drawn, form=form)
+    for gsp, value in zip(gsps, np.asarray(values), strict=True):
+        for start, found in zip((3, 4), value, strict=True):
+            np.testing.assert_allclose(found, exact_worth(gsp, start, form), rtol=1e-5)
+
+
+def exact_worth(gsp, start, form):
+    def r(x, policy):
+        return x % 97 + (100 * (policy + 1) if form == "state_action" else 0)
+
+    w, states = composition_weights(GAMMA, gsp.alphas), diary(start, gsp.policies)
+    ahead = w[-1] * r(states[-1], gsp.policies[-1])
+    for m, alpha in enumerate(gsp.alphas):
+        stays, switches = (r(states[m], policy) for policy in gsp.policies[m : m + 2])
+        ahead += w[m] * ((1 - alpha) * stays + alpha * switches)
+    if form == "arrival":
+        return ahead / (1 - GAMMA)
+    return r(start, gsp.head) + GAMMA / (1 - GAMMA) * ahead
+
+
+@every_set
+def test_every_draw_has_noise_of_its_own(gsps):
+    """Start actions, ends and end actions of all segments, samples and states: no two are equal."""
+    tree, _ = tree_of(gsps, "state_action")
+    drawn = draw(tree, Noise(), jnp.zeros((2, 2)), None, 3, form="state_action", key=KEY)
+    parts = [np.asarray(part).reshape(-1, 2) for level in drawn for block in level for part in block]
+    rows = np.concatenate(parts)
+    assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+def test_first_actions_are_those_of_the_segments_own_policy():
+    """`first` [K, P]: policy k's action in state p starts the segments of policy k, in every sample of state p."""
+    gsps = SETS["equal α"]
+    tree, paths = tree_of(gsps, "state_action")
+    first = jnp.array([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])
+    drawn = draw(tree, Diary(), jnp.zeros((2, 1)), first, 2, form="state_action", key=KEY)
+    for gsp, path in zip(gsps, paths, strict=True):
+        block, place = path[0]
+        np.testing.assert_array_equal(
+            drawn[0][block].start_action[place], np.repeat(first[gsp.head][:, None], 2, 1)
+        )
+        for m, (block, place) in list(enumerate(path))[1:]:
+            assert (np.asarray(drawn[m][block].start_action[place]) == gsp.policies[m] + 1).all()
