@@ -8,13 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.spatial.distance import cdist
 
 from ggpi.data import Transitions
 from ggpi.diagnosis import Truth, recorded_futures
 from ggpi.diagnosis.health import action_sensitivity, distance_correlation, horizon_consistency
-from ggpi.diagnosis.measures import clouds, displacement, distances, draw, scales
+from ggpi.diagnosis.measures import clouds, displacement, distances, draw, measure, scales
 from ggpi.distances import energy_distance
+from ggpi.ghm.model import AbstractDensityModel
 
 KEY = jax.random.key(0)
 
@@ -80,6 +82,19 @@ class Walk(eqx.Module):
 
     def sample(self, state, action, *, key):
         return state + self.factor * action + self.noise * jax.random.normal(key, state.shape)
+
+
+class Near(AbstractDensityModel):
+    """N(x, 1)."""
+
+    frame: Any
+    noise_size = 2
+
+    def push(self, state, action, noise):
+        return state + noise
+
+    def log_prob(self, target, state, action):
+        return jax.scipy.stats.norm.logpdf(target, state).sum()
 
 
 class Always(eqx.Module):
@@ -162,14 +177,14 @@ def test_displacements_by_hand():
     rng = np.random.default_rng(2)
     state = 100 * rng.normal(size=(5, 2))
     future = state[:, None] + [3.0, 0.0] + rng.normal(size=(5, 40, 2)) * [1.0, 4.0]
-    ours = state[:, None] + [4.0, 0.0] + 2 * (future - state[:, None] - [3.0, 0.0])
+    ours = state[:, None] + [4.0, 0.0] + [2.0, 8.0] * (future - state[:, None] - [3.0, 0.0])
     truth = Truth(state, np.zeros((5, 1)), future, future)
     found = displacement(truth, ours)
     moved, modelled = future - state[:, None], ours - state[:, None]
     np.testing.assert_allclose(found["mean_true"], moved.mean(axis=(0, 1)))
     np.testing.assert_allclose(found["mean_model"], modelled.mean(axis=(0, 1)))
     np.testing.assert_allclose(found["spread_true"], np.sqrt(moved.var(axis=1).mean(axis=0)))
-    assert found["spread_ratio"] == pytest.approx(2)
+    assert found["spread_ratio"] == pytest.approx(4), "the geometric mean of 2 and 8"
     error = (modelled - moved).mean(axis=(0, 1)) / moved.reshape(-1, 2).std(axis=0)
     assert found["mean_error"] == pytest.approx(np.sqrt((error**2).mean()))
 
@@ -184,6 +199,28 @@ def test_distances_are_of_displacements_in_units_of_their_spread():
     assert found["energy"] == pytest.approx(wanted)
     ranked = np.abs(np.sort(moved, axis=1) - np.sort(modelled, axis=1)).mean() / unit
     assert found["wasserstein"] == pytest.approx(ranked)
+
+
+def test_errors_of_values_are_linear_in_the_futures():
+    """Half of the futures wrong is half of the error in every value; the truth itself has none."""
+    right, wrong = (part[:, :20] for part in (pairs().future, pairs().again + 1))
+    truth = replace(pairs(), future=np.concatenate([right, right], axis=1))
+    errors = [
+        distances(truth, np.concatenate(halves, axis=1))["value_error"]
+        for halves in ((right, right), (right, wrong), (wrong, wrong))
+    ]
+    assert errors[0] == pytest.approx(0, abs=1e-12) and errors[2] > 0.1
+    assert errors[1] == pytest.approx(errors[2] / 2, rel=1e-9)
+
+
+def test_floors_are_of_the_truth_and_likelihoods_per_dimension():
+    truth = pairs(num=4, count=20)
+    wide = [np.concatenate([part, 2 * part], axis=-1) for part in (truth.state, truth.future, truth.again)]
+    truth = Truth(wide[0], np.zeros((4, 2)), *wide[1:])
+    near, far = (measure(Near(None), truth, truth.again + shift, key=KEY) for shift in (0.0, 3.0))
+    assert near["energy_floor"] == far["energy_floor"] == near["energy"] < far["energy"] - 1
+    scores = -stats.norm.logpdf(truth.future, truth.state[:, None]).mean()
+    assert near["nll"] == pytest.approx(scores, rel=1e-5), "the mean over futures and over both dimensions"
 
 
 def test_one_future_per_pair_is_compared_jointly():

@@ -153,7 +153,7 @@ def test_ll2td_by_hand(terminated):
     moves = np.random.default_rng(0).normal(1, 2, len(data)).astype(np.float32)[:, None]
     data = replace(data, next_state=data.state + moves)
     online, slow = models(2.0, 3.0, scale=2.0), models(4.0, 5.0, scale=3.0)
-    losses, batch = batch_of(loss, online, slow, loss.record(data, 1, [0.9, 0.3]), bank(1.0), betas, 64)
+    losses, batch = batch_of(loss, online, slow, loss.record(data, 1, [0.9, 0.3]), bank(1.5), betas, 64)
     x, drawn = (np.asarray(part, float)[..., 0] for part in (batch.state, batch.target))
     rows = np.round(x % 1000 + 8 * (x // 1000)).astype(int)
     following, ends = np.asarray(data.next_state, float)[rows, 0], data.terminated[rows]
@@ -161,10 +161,18 @@ def test_ll2td_by_hand(terminated):
     assert ends.any() == terminated
     for m, beta in enumerate((0.9, 0.3)):
         one_step = stats.norm.pdf(drawn[m], following[m], 0.5 * moves.std())
-        further = stats.norm.pdf(drawn[m], following[m] + 1 + (4, 5)[m], 3)
+        further = stats.norm.pdf(drawn[m], following[m] + 1.5 + (4, 5)[m], 3)
         ours = stats.norm.logpdf(drawn[m], x[m] + 1 + (2, 3)[m], 2)
         wanted = ((ours - np.log((1 - beta) * one_step + beta * further)) ** 2).mean()
         assert float(losses[m]) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_ll2td_draws_from_the_slow_copy_at_the_next_state():
+    """x″ = x′ + a′ + centre of the slow copy, which has next to no noise."""
+    loss = LL2TD()
+    recorded = loss.record(walks(), 1, [0.9])
+    _, batch = batch_of(loss, models(50.0), models(-70.0), recorded, bank(8.0), jnp.array([0.9]), 32)
+    np.testing.assert_allclose(batch.target - batch.state, 1 + 8 - 70, atol=0.02)
 
 
 def test_gradients_of_ll2td_reach_the_online_density_only():

@@ -108,16 +108,16 @@ def test_rows_of_each_policy_are_drawn_from_all_of_its_starts():
     assert len({tuple(row) for row in rows}) == 4, "every model has draws of its own"
 
 
-def test_padding_of_starts_is_never_drawn_more_often():
-    """Policy 0 has three starts, policy 1 has twelve: 3 · 4 = 12, so uneven draws would show.
+def test_padding_of_starts_is_never_drawn():
+    """Policy 0 has five starts, policy 1 has twelve: were padding drawn, the first rows would come up more often.
 
-    Each share of 20,000 draws is within 0.025 of 1/3 but for a probability of 2 e⁻²⁵ (Hoeffding).
+    Each share of 20,000 draws is within 0.025 of 1/5 but for a probability of 2 e⁻²⁵ (Hoeffding).
     """
-    data = numbered([0] * 5 + [1] * 14, np.repeat([0, 1], [5, 14]), truncated=[4, 18])
+    data = numbered([0] * 7 + [1] * 14, np.repeat([0, 1], [7, 14]), truncated=[6, 20])
     recorded = full_record(data, 2, [0.1])
-    assert recorded.num_starts.tolist() == [3, 12] and recorded.starts.shape == (2, 12)
+    assert recorded.num_starts.tolist() == [5, 12] and recorded.starts.shape == (2, 12)
     rows = np.asarray(draw_rows(recorded, 1, 20_000, key=KEY))[0]
-    np.testing.assert_allclose(np.bincount(rows, minlength=19)[:3] / 20_000, 1 / 3, atol=0.025)
+    np.testing.assert_allclose(np.bincount(rows, minlength=21)[:5] / 20_000, 1 / 5, atol=0.025)
 
 
 def test_cemc_starts_have_a_long_record_or_an_end_ahead():

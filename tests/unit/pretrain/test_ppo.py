@@ -95,25 +95,37 @@ def test_the_loss_by_hand(moved):
     assert (moved == 0) == (np.abs(ratio - 1) < 1e-9).all()
 
 
-@pytest.mark.parametrize(("target", "factor"), [(10.0, 1.5), (1e-12, 1 / 1.5)])
-def test_the_learning_rate_follows_the_divergence(target, factor):
-    """A change of policy below the wanted one makes the next step larger, one above makes it smaller."""
-    config = ppo.PPO((4,), (4,), horizon=4, epochs=1, minibatches=2, min_rate=1e-7, kl_target=target)
-    learner = ppo.new_learner(config, policy(size=8), key=jax.random.key(2))
-    learner = eqx.tree_at(lambda old: old.learning_rate, learner, jnp.asarray(1e-4, jnp.float32))
-    rng, shape = np.random.default_rng(3), (4, 6)
+def walked_on(learner, rng, reward, fell):
+    """Six ants, four steps: what `update` takes."""
+    shape = (4, 6)
     steps = {
         "next_state": rng.normal(size=(*shape, 35)).astype(np.float32),
         "direction": np.zeros(shape, np.int32),
-        "reward": rng.normal(size=shape).astype(np.float32),
-        "fell": np.zeros(shape, bool),
-        "cut": np.zeros(shape, bool),
+        "reward": np.broadcast_to(np.asarray(reward, np.float32), shape),
+        "fell": np.full(shape, fell),
+        "cut": np.full(shape, fell),
     }
     turned = rng.normal(size=(*shape, 35)).astype(np.float32)
     mean, std = (np.asarray(part) for part in jax.vmap(jax.vmap(learner.policy.distribution))(turned))
     action = (mean + std * rng.normal(size=mean.shape)).astype(np.float32)
     log_prob = stats.norm.logpdf(action, mean, std).sum(axis=-1).astype(np.float32)
-    after, numbers = ppo.update(config, learner, turned, action, log_prob, steps, key=jax.random.key(4))
+    return turned, action, log_prob, steps
+
+
+@pytest.mark.parametrize(("target", "factor"), [(10.0, 1.5), (1e-12, 1 / 1.5)])
+def test_the_learning_rate_follows_the_divergence_and_values_go_to_the_returns(target, factor):
+    """A change of policy below the wanted one makes the next step larger, one above makes it smaller.
+
+    All values are 1 at first. Every step ends in a fall and gives 0.1 · 15 = 1.5: values rise.
+    """
+    config = ppo.PPO((4,), (4,), horizon=4, epochs=1, minibatches=2, min_rate=1e-7, kl_target=target)
+    learner = ppo.new_learner(config, policy(size=8), key=jax.random.key(2))
+    flat = jax.tree.map(jnp.zeros_like, learner.value)
+    flat = eqx.tree_at(lambda old: old.biases[-1], flat, jnp.ones(1))
+    rate = jnp.asarray(1e-4, jnp.float32)
+    learner = eqx.tree_at(lambda old: (old.learning_rate, old.value), learner, (rate, flat))
+    given = walked_on(learner, np.random.default_rng(3), 15.0, True)
+    after, numbers = ppo.update(config, learner, *given, key=jax.random.key(4))
     assert (
         float(numbers["learning_rate"])
         == float(after.learning_rate)
@@ -121,3 +133,4 @@ def test_the_learning_rate_follows_the_divergence(target, factor):
     )
     weights = zip(after.policy.network.weights, learner.policy.network.weights, strict=True)
     assert 0 < max(float(abs(new - old).max()) for new, old in weights) < 1e-3, "two steps of about 1e-4"
+    assert float(after.value.biases[-1][0]) == pytest.approx(1 + 2e-4, abs=5e-5)
