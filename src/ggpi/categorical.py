@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int
 
 from ggpi.noise import threefry
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_shape
 
 
 class AliasTable(eqx.Module):
@@ -29,6 +30,13 @@ class AliasTable(eqx.Module):
 
     keep: Float[Array, "*rows n"]
     alias: Int[Array, "*rows n"]
+
+    def check_parts(self, lead: Lead) -> None:
+        """Shares are probabilities, and aliases are places in the row."""
+        check_shape("alias", self.alias, self.keep.shape)
+        keep, alias = np.asarray(self.keep), np.asarray(self.alias)
+        if keep.ndim < 2 or not ((keep >= 0) & (keep <= 1) & (alias >= 0) & (alias < keep.shape[-1])).all():
+            raise ValueError("keep and alias are not a table of probabilities and places")
 
     def sample(self, row: Int[Array, "*batch"], *, key: Key) -> Int[Array, "*batch"]:
         """One draw for each entry of `row`, all from one key."""

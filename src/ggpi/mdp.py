@@ -26,6 +26,7 @@ from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssu
 from ggpi.resolvent import resolvent
 from ggpi.rewards import Reward, as_reward, state_action
 from ggpi.typing import ActionValues, StateValues
+from ggpi.verifying import Lead
 
 ROW_SUM_TOLERANCE = 1e-6
 
@@ -56,6 +57,11 @@ class TabularMDP:
         object.__setattr__(self, "terminal", terminal)
         object.__setattr__(self, "labels", range(num_states) if self.labels is None else tuple(self.labels))
         self._check_terminal_states_absorb()
+
+    def check_parts(self, lead: Lead) -> None:
+        """States can be found by their labels."""
+        for label in self.labels:
+            hash(label)
 
     def _check_terminal_states_absorb(self):
         for x in np.flatnonzero(self.terminal):

@@ -28,6 +28,7 @@ from ggpi.ghm.layers import MLP, mlp
 from ggpi.progress import progress
 from ggpi.rewards import Form, Reward
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_positive, check_result, floats
 
 FORMS = ("state_action", "state", "arrival")
 LEAST = 100
@@ -72,6 +73,16 @@ class RewardNetwork(eqx.Module):
     reward_scale: Float[Array, "..."]
     num_actions: int | None = eqx.field(static=True)
     """The number of discrete actions; None when they are vectors, or not looked at."""
+
+    def check_parts(self, lead: Lead) -> None:
+        """A network whose inputs are states, or states and actions, and whose output is one number."""
+        for name in ("state", "action", "reward"):
+            check_positive(f"{name}_scale", getattr(self, f"{name}_scale"))
+        state, inputs = floats(*self.state_mean.shape), self.network.weights[0].shape[0]
+        given = [] if inputs == self.state_mean.size else [floats(*self.action_mean.shape)]
+        if given and self.num_actions is not None:
+            given = [jax.ShapeDtypeStruct((), jnp.int32)]
+        check_result(self.__call__, (state, *given), ((), "f"))
 
     def __call__(self, state: Any, *action: Any) -> Any:
         """The reward of one state (and action), in its own units."""

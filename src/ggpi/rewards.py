@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from ggpi.data.spec import StateSpec
 from ggpi.typing import Numbers
+from ggpi.verifying import Lead, check_positive, check_shape
 
 Form = Literal["state", "state_action", "arrival"]
 
@@ -38,6 +39,13 @@ class Reward:
 
     form: Form
     values: Any
+
+    def check_parts(self, lead: Lead) -> None:
+        """An array, or a module that can be called."""
+        if not isinstance(self.values, np.ndarray) and not (
+            isinstance(self.values, eqx.Module) and callable(self.values)
+        ):
+            raise ValueError(f"values are an array or a module, got a {type(self.values).__name__}")
 
     def __post_init__(self):
         if callable(self.values):
@@ -121,6 +129,13 @@ class Target(eqx.Module):
     radius: Float[Array, "..."]
     indices: tuple[int, ...] = eqx.field(static=True)
 
+    def check_parts(self, lead: Lead) -> None:
+        """A coordinate for each index, and a radius."""
+        check_indices(self.indices)
+        check_shape("place", self.place, (*lead, len(self.indices)))
+        check_shape("radius", self.radius, lead)
+        check_positive("radius", self.radius)
+
     def __call__(self, state):
         apart = jnp.stack([state[..., i] for i in self.indices], axis=-1) - self.place
         return (jnp.sum(apart**2, axis=-1) <= self.radius**2).astype(jnp.float32)
@@ -135,8 +150,22 @@ class Features(eqx.Module):
     weights: Float[Array, "n"]
     indices: tuple[int, ...] = eqx.field(static=True)
 
+    def check_parts(self, lead: Lead) -> None:
+        """A weight for each index."""
+        check_indices(self.indices)
+        check_shape("weights", self.weights, (*lead, len(self.indices)))
+
     def __call__(self, state):
         return jnp.stack([state[..., i] for i in self.indices], axis=-1) @ self.weights
+
+
+def check_indices(indices: tuple[int, ...]) -> None:
+    """Raises unless these are indices of a state.
+
+    Beyond the paper: files come from elsewhere
+    """
+    if not indices or not all(0 <= i < 2**31 for i in indices):
+        raise ValueError(f"indices of a state are not negative, got {indices[:5]}")
 
 
 def each(rewards: Sequence[Reward]) -> Reward:
@@ -165,6 +194,10 @@ class Each(eqx.Module):
     """
 
     values: Any
+
+    def lead_of(self, field: str) -> Lead:
+        """Rewards are stacked over the states of a batch."""
+        return jax.tree.leaves(self.values)[0].shape[:1]
 
     def __call__(self, *given):
         raise TypeError("rewards of a batch are paid state by state; call one of them instead")

@@ -9,6 +9,7 @@ without running their constructors. What is someone else's, or made around a fun
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Sequence
 from importlib import import_module
@@ -21,6 +22,8 @@ import numpy as np
 
 from ggpi import io
 from ggpi.errors import FileError
+from ggpi.reading import short
+from ggpi.verifying import PartError, verify
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +72,13 @@ def _load(path: str | Path) -> Any:
     if "object" not in about:
         raise FileError(path, "holds arrays, but no object that ggpi.save wrote")
     try:
-        return _rebuild(about["object"], arrays)
-    except (KeyError, TypeError, ValueError, AttributeError, ImportError, RecursionError) as error:
-        raise FileError(path, f"was written by another version of ggpi, or changed: {error}") from error
+        found = _Reader(arrays).rebuilt(about["object"], "")
+        verify(found)
+        return found
+    except PartError as error:
+        raise FileError(path, error.problem, field=error.field or None) from error
+    except RecursionError as error:
+        raise FileError(path, "is nested too deeply") from error
 
 
 def _with_policies(found: Any, policies: tuple[Any, ...], path: str | Path) -> Any:
@@ -126,41 +133,87 @@ def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     )
 
 
-def _rebuild(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
-    if not isinstance(structure, dict):
-        return structure
-    match structure:
-        case {"array": name, "jax": is_jax}:
-            return jnp.asarray(arrays[name]) if is_jax else arrays[name]
-        case {"float": text}:
-            return float(text)
-        case {"tuple": parts}:
-            return tuple(_rebuild(part, arrays) for part in parts)
-        case {"list": parts}:
-            return [_rebuild(part, arrays) for part in parts]
-        case {"dict": items}:
-            return {_rebuild(key, arrays): _rebuild(part, arrays) for key, part in items}
-        case {"foreign": [name, kind]}:
-            return Foreign(name, kind)
-        case {"class": path, "fields": fields}:
-            return _instance(path, {name: _rebuild(part, arrays) for name, part in fields.items()})
-    raise KeyError(f"unknown structure {sorted(structure)}")
+class _Reader:
+    """Builds objects again from their structure; nothing of it is trusted."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.arrays = arrays
+        self.on_device: dict[str, jax.Array] = {}
+
+    def rebuilt(self, structure: Any, where: str) -> Any:
+        """The value of a structure; errors call it `where`."""
+        match structure:
+            case {"array": str(name), "jax": bool(is_jax), **rest} if not rest:
+                return self._array(name, is_jax, where)
+            case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest:
+                return float(text)
+            case {"tuple": list(parts), **rest} if not rest:
+                return tuple(self.rebuilt(part, f"{where}.{i}".lstrip(".")) for i, part in enumerate(parts))
+            case {"list": list(parts), **rest} if not rest:
+                return [self.rebuilt(part, f"{where}.{i}".lstrip(".")) for i, part in enumerate(parts)]
+            case {"dict": list(items), **rest} if not rest:
+                return self._dict(items, where)
+            case {"foreign": [str(name), str(kind)], **rest} if not rest:
+                return Foreign(name, kind)
+            case {"class": str(path), "fields": dict(fields), **rest} if not rest:
+                return self._instance(path, fields, where)
+            case str() | int() | float() | None if _is_plain(structure):
+                return structure
+        raise PartError(where, f"unknown structure {short(structure, 60)}")
+
+    def _array(self, name: str, is_jax: bool, where: str) -> Any:
+        if name not in self.arrays:
+            raise PartError(where, f"there is no array {short(name, 60)!r}")
+        if not is_jax:
+            return self.arrays[name]
+        if name not in self.on_device:
+            self.on_device[name] = jnp.asarray(self.arrays[name])
+        return self.on_device[name]
+
+    def _dict(self, items: list[Any], where: str) -> dict[Any, Any]:
+        found = {}
+        for item in items:
+            if not isinstance(item, list) or len(item) != 2:
+                raise PartError(where, "expected pairs of a key and a value")
+            key = self.rebuilt(item[0], where)
+            if not isinstance(key, str | int | float | tuple | None) or key in found:
+                raise PartError(where, f"expected distinct keys, got {short(key, 60)}")
+            found[key] = self.rebuilt(item[1], f"{where}.{short(key, 60)}".lstrip("."))
+        return found
+
+    def _instance(self, path: str, structures: dict[str, Any], where: str) -> Any:
+        kind = _class(path, where)
+        expected = {field.name for field in dataclasses.fields(kind)}
+        if expected != structures.keys():
+            raise PartError(
+                where, f"{path} has fields {sorted(expected)}, the file {short(sorted(structures))}"
+            )
+        built = object.__new__(kind)
+        for name, structure in structures.items():
+            object.__setattr__(built, name, self.rebuilt(structure, f"{where}.{name}".lstrip(".")))
+        return built
 
 
-def _instance(path: str, fields: dict[str, Any]) -> Any:
+def _class(path: str, where: str) -> type:
     module, _, name = path.partition(":")
     if module.split(".")[0] != "ggpi":
-        raise TypeError(f"{path} is not a class of this package")
-    kind = getattr(import_module(module), name)
+        raise PartError(where, f"{short(path, 60)} is not a class of this package")
+    try:
+        kind = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise PartError(where, f"there is no class {short(path, 60)} in this version of ggpi") from error
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind) and _is_ours(kind)):
-        raise TypeError(f"{path} is not a dataclass of this package")
-    expected = {field.name for field in dataclasses.fields(kind)}
-    if expected != fields.keys():
-        raise TypeError(f"{path} has fields {sorted(expected)}, the file {sorted(fields)}")
-    built = object.__new__(kind)
-    for field, value in fields.items():
-        object.__setattr__(built, field, value)
-    return built
+        raise PartError(where, f"{path} is not a dataclass of this package")
+    if inspect.isabstract(kind) or kind.__name__.startswith("Abstract"):
+        raise PartError(where, f"{path} is abstract")
+    return kind
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a number fits into 64 bits, and a text can be printed."""
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
 def _is_our_object(value: Any) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 import ggpi
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.tabular import TabularGHM
 from ggpi.policies.gaussian import MLP, GaussianPolicy
 from ggpi.saving import Foreign, check_savable
 
@@ -21,7 +22,8 @@ class Walker:
 
 
 def models(*policies):
-    return GHMs(policies, 0.9, (0.5,), {0.9: jnp.ones(2), 0.45: jnp.zeros(2)})
+    each = TabularGHM(jnp.zeros((len(policies), 3, 2, 3)))
+    return GHMs(policies, 0.9, (0.5,), {0.9: each, 0.45: each})
 
 
 @pytest.mark.parametrize(

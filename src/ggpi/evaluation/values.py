@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ggpi.switching import GSP, GSPs
+from ggpi.verifying import Lead, check_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,14 @@ class QValues:
     gsps: GSPs
     policies: Sequence[Any]
     stderr: np.ndarray | None = None
+
+    def check_parts(self, lead: Lead) -> None:
+        """Values of every switching policy over the policies that there are."""
+        check_shape("array", self.array, (len(self.gsps), *self.array.shape[1:]))
+        if self.stderr is not None:
+            check_shape("stderr", self.stderr, self.array.shape)
+        if self.gsps.num_policies > len(self.policies):
+            raise ValueError(f"{self.gsps.num_policies} policies are named, there are {len(self.policies)}")
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return np.array(self.array, dtype=dtype, copy=copy)

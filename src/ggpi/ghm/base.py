@@ -10,8 +10,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ggpi.mdp import beta_of
+from ggpi.mdp import beta_of, check_gamma
+from ggpi.policies.tabular import TabularPolicy
+from ggpi.reading import short
+from ggpi.saving import Foreign
 from ggpi.switching import GSPs
+from ggpi.verifying import Lead, check_policy, check_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,31 @@ class GHMs:
         for alpha in {alpha for gsp in gsps for alpha in gsp.alphas}:
             self.horizon(alpha)
 
+    def lead_of(self, field: str) -> Lead:
+        """Learned models are stacked over policies."""
+        return (len(self.policies),) if field == "models" and self._is_stacked else ()
+
+    @property
+    def _is_stacked(self) -> bool:
+        return all(isinstance(models, eqx.Module) for models in self.models.values())
+
+    def check_parts(self, lead: Lead) -> None:
+        """Horizons are γ and the β's, there is a model for each policy, and policies act where models live."""
+        check_gamma(self.gamma)
+        expected = {self.gamma, *(beta_of(self.gamma, alpha) for alpha in self.alphas)}
+        if not self.policies or self.models.keys() != expected:
+            raise ValueError(f"models of horizons {sorted(self.models)}, expected {sorted(expected)}")
+        worlds = set()
+        for horizon, models in self.models.items():
+            each = [models] if self._is_stacked else list(models)
+            if not self._is_stacked and len(each) != len(self.policies):
+                raise ValueError(f"{len(each)} models at {horizon}, but {len(self.policies)} policies")
+            worlds |= {_world(model) for model in each}
+        if len(worlds) > 1:
+            raise ValueError(f"models of {len(worlds)} worlds: {sorted(map(str, worlds))[:3]}")
+        for policy in self.policies:
+            _check_acts(policy, next(iter(worlds)))
+
     @property
     def mdp(self) -> Any:
         """The finite MDP of exact models; learned ones have none."""
@@ -89,6 +118,26 @@ def joined_ghms(parts: Sequence[GHMs]) -> GHMs:
     policies = tuple(policy for part in parts for policy in part.policies)
     models = {horizon: _in_a_row([part.models[horizon] for part in parts]) for horizon in parts[0].models}
     return GHMs(policies, parts[0].gamma, parts[0].alphas, models)
+
+
+def _world(model: Any) -> tuple[Any, ...]:
+    """The size of a model's states and what its actions are; nothing for models that do not say it."""
+    if not (hasattr(model, "sample") or hasattr(model, "sampler")):
+        raise ValueError(f"expected a model, got a {type(model).__name__}")
+    if hasattr(model, "mdp"):
+        return model.mdp.num_states, model.mdp.num_actions
+    return (model.frame.state_size, model.frame.action_form) if hasattr(model, "frame") else ()
+
+
+def _check_acts(policy: Any, world: tuple[Any, ...]) -> None:
+    if isinstance(policy, Foreign):
+        return
+    if not hasattr(policy, "sample"):
+        raise ValueError(f"expected a policy, got a {type(policy).__name__}")
+    if isinstance(policy, TabularPolicy):
+        check_shape(f"policy {short(policy.name)}", policy.pi, world or policy.pi.shape)
+    elif world:
+        check_policy(policy, *world)
 
 
 def _in_a_row(groups: Sequence[Any]) -> Any:

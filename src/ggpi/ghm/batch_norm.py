@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ggpi.verifying import Lead, check_positive
+
 EPSILON = 1e-5
 """Added to variances."""
 
@@ -25,6 +27,10 @@ class BatchNorm(eqx.Module):
     variance: Float[Array, "..."]
     momentum: float = eqx.field(static=True)
     """The weight of the newest batch in the running statistics."""
+
+    def check_parts(self, lead: Lead) -> None:
+        """A variance is not negative."""
+        check_positive("variance + ε", self.variance + EPSILON)
 
     def forward(self, y):
         """z and log |dz/dy|."""

@@ -28,6 +28,7 @@ from ggpi.policies import TabularPolicy
 from ggpi.resolvent import Resolvent, resolvent
 from ggpi.rewards import Reward
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_shape
 
 TABLE_LIMIT = 2**27
 """A sampler keeps a table of μ while it has at most this many entries (1 GB); beyond, it simulates."""
@@ -95,6 +96,11 @@ class TabularSampler(eqx.Module):
     num_states: int = eqx.field(static=True)
     num_actions: int = eqx.field(static=True)
 
+    def check_parts(self, lead: Lead) -> None:
+        """A row for each pair, and for each state."""
+        count = self.num_states * (self.num_actions + 1)
+        check_shape("rows.keep", self.rows.keep, (*lead, count, self.num_states))
+
     def sample(self, state: Any, action: Any, *, key: Key) -> Any:
         return self.rows.sample(jnp.asarray(state) * self.num_actions + action, key=key)
 
@@ -146,6 +152,20 @@ class Simulator(eqx.Module):
             ghm.mdp.num_actions,
             int(counts.max()),
         )
+
+    def check_parts(self, lead: Lead) -> None:
+        """A row of successors for each pair; a time to walk that ends."""
+        check_gamma(float(self.horizon))
+        rows, num_actions = self.policy.keep.shape
+        starts, successors = np.asarray(self.starts), np.asarray(self.successors)
+        check_shape("starts", starts, (rows * num_actions + 1,))
+        check_shape("successors", successors, self.cumulative.shape)
+        counts = np.diff(starts)
+        ends = (int(starts[0]), int(starts[-1]), int(counts.min()), self.num_actions)
+        if ends != (0, len(successors), max(1, ends[2]), num_actions) or self.longest != counts.max():
+            raise ValueError("starts are not those of a row for each pair")
+        if not ((successors >= 0) & (successors < rows)).all():
+            raise ValueError(f"successors are not among {rows} states")
 
     def sample(self, state: Any, action: Any, *, key: Key) -> Any:
         state, action = jnp.broadcast_arrays(jnp.asarray(state, jnp.int32), jnp.asarray(action, jnp.int32))

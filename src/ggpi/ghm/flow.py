@@ -26,6 +26,7 @@ from ggpi.ghm.layers import MLP, mlp
 from ggpi.ghm.model import AbstractDensityModel
 from ggpi.ghm.spline import bend, num_raw, unbend
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_positive
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,10 @@ class SplineCoupling(eqx.Module):
     conditioner: MLP
     kept: int = eqx.field(static=True)
     interval: float = eqx.field(static=True)
+
+    def check_parts(self, lead: Lead) -> None:
+        """There is an interval to bend."""
+        check_positive("interval", self.interval)
 
     def forward(self, y, context):
         """z and log |dz/dy|."""

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ggpi.data import StateSpec
+from ggpi.verifying import Lead, check_positive, check_shape
 
 Predict = Literal["change", "state"]
 SMALLEST_SCALE = 1e-3
@@ -52,6 +53,26 @@ class Frame(eqx.Module):
     @property
     def state_size(self) -> int:
         return len(self.from_state)
+
+    @property
+    def action_form(self) -> tuple[tuple[int, ...], str]:
+        """The shape of an action, and the kind of its numbers."""
+        return (self.action_mean.shape[-1:], "f") if self.num_actions is None else ((), "i")
+
+    def check_parts(self, lead: Lead) -> None:
+        """Means and scales have one size each, and indices are those of the state."""
+        sizes = {"state": len(self.kept), "action": self.action_mean.shape[-1], "target": self.state_size}
+        for name, size in sizes.items():
+            for moment in ("mean", "scale"):
+                check_shape(f"{name}_{moment}", getattr(self, f"{name}_{moment}"), (*lead, size))
+            check_positive(f"{name}_scale", getattr(self, f"{name}_scale"))
+        places = range(self.state_size)
+        if list(self.kept) != [i for i in places if i in set(self.kept)]:
+            raise ValueError(f"kept is not an increasing choice of {self.state_size} indices")
+        if any(len(group) != 6 or not set(group) <= set(places) for group in self.rotations):
+            raise ValueError(f"rotations are not groups of six of {self.state_size} indices")
+        if self.num_actions is not None and self.num_actions < 1:
+            raise ValueError(f"num_actions is at least 1, got {self.num_actions}")
 
     def inputs(self, state, action):
         """What the networks see of (x, a)."""

@@ -13,10 +13,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ggpi.ghm.frame import Frame
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_result, floats
 
 State = Float[Array, "D"]
 
@@ -59,6 +61,25 @@ class AbstractModel(eqx.Module):
     def observe(self, states: Any, actions: Any, targets: Any) -> AbstractModel:
         """The model after it has seen a batch, for those that keep running statistics."""
         return self
+
+    def check_parts(self, lead: Lead) -> None:
+        """Samples and losses can be computed: the arrays fit each other."""
+        state, (shape, kind) = floats(*lead, self.frame.state_size), self.frame.action_form
+        action = jax.ShapeDtypeStruct((*lead, *shape), jnp.float32 if kind == "f" else jnp.int32)
+        noises = floats(*lead, self.noise_size), floats(*lead, self.loss_noise_size)
+        arrays, rest = eqx.partition(self, eqx.is_array)
+        check_result(
+            lambda arrays, *given: eqx.combine(arrays, rest).push(*given),
+            (arrays, state, action, noises[0]),
+            ((self.frame.state_size,), "f"),
+            lead,
+        )
+        check_result(
+            lambda arrays, *given: eqx.combine(arrays, rest).loss(*given),
+            (arrays, state, action, state, noises[1]),
+            ((), "f"),
+            lead,
+        )
 
     def sample(self, state: Any, action: Any, *, key: Key) -> Any:
         """x′ ∼ μ(·|x, a), the state after a geometric time."""

@@ -26,6 +26,7 @@ from ggpi.ghm.exact import ExactGHM
 from ggpi.mdp import TabularMDP, check_gamma
 from ggpi.policies import TabularPolicy
 from ggpi.typing import Key
+from ggpi.verifying import Lead
 
 Schedule = Callable[[Any], Any]
 """k ↦ ε_k, the step size of step k = 0, 1, …"""
@@ -42,6 +43,12 @@ class TabularGHM(eqx.Module):
     @property
     def mu(self) -> Float[Array, "... S A S"]:
         return jax.nn.softmax(self.logits, axis=-1)
+
+    def check_parts(self, lead: Lead) -> None:
+        """Logits [..., S, A, S]."""
+        shape = self.logits.shape
+        if len(shape) < 3 or shape[-1] != shape[-3] or 0 in shape or shape[: len(lead)] != lead:
+            raise ValueError(f"logits have shape {shape}, expected [..., S, A, S]")
 
     def sample(self, state: Any, action: Any, *, key: Key) -> Any:
         return _pick(self.mu[state, action], key)

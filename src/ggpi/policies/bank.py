@@ -18,6 +18,7 @@ import numpy as np
 from ggpi.noise import quick
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_shape, verify
 
 
 class PolicyBank(eqx.Module):
@@ -43,6 +44,20 @@ class PolicyBank(eqx.Module):
         self.members = tuple(tuple(group) for group in groups.values())
         self.arrays = tuple(_stack([parts[k][0] for k in group]) for group in self.members)
         self.rest = tuple(parts[group[0]][1] for group in self.members)
+
+    checks_its_parts = True
+    """Its arrays and the rest are halves of policies, which are checked when they are put together."""
+
+    def check_parts(self, lead: Lead) -> None:
+        """Every policy is in one group, and is whole."""
+        if not len(self.members) == len(self.arrays) == len(self.rest):
+            raise ValueError("members, arrays and rest have different lengths")
+        if sorted(sum(self.members, ())) != list(range(len(self))) or not all(self.members):
+            raise ValueError("members are not the numbers of policies")
+        for group, members in enumerate(self.members):
+            for leaf in jax.tree.leaves(self.arrays[group]):
+                check_shape("an array of a group", leaf, (len(members), *leaf.shape[1:]))
+            verify(self._policy(group, 0), f"group {group}")
 
     def __len__(self) -> int:
         return sum(map(len, self.members))

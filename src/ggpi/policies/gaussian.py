@@ -13,10 +13,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_policy, check_shape
 
 
 class MLP(eqx.Module):
@@ -95,10 +97,34 @@ class GaussianPolicy(AbstractGaussianPolicy):
     min_std: float = eqx.field(static=True, default=0.01)
     noise: float = eqx.field(static=True, default=1.0)
 
+    @property
+    def action_size(self) -> int:
+        return self.network.biases[-1].shape[-1] // 2
+
+    def check_parts(self, lead: Lead) -> None:
+        """The network takes the inputs and gives a mean and a deviation."""
+        if not all(0 <= i < 2**31 for i in self.inputs) or self.min_std < 0 or self.noise < 0:
+            raise ValueError("inputs, min_std and noise are not negative")
+        check_shape(
+            "network.weights[0]", self.network.weights[0], (len(self.inputs), *self.network.biases[0].shape)
+        )
+        check_shape("scale", self.scale, (len(self.inputs),))
+        check_bounds(self.low, self.high)
+        check_policy(self, 1 + max(self.inputs), ((self.action_size,), "f"))
+
     def distribution(self, state: Float[Array, "D"]) -> tuple[Float[Array, "A"], Float[Array, "A"]]:
         """Mean and standard deviation before clipping, in one state."""
         mean, raw = jnp.split(self.network(seen(state, self.inputs, self.scale)), 2)
         return mean, self.noise * (jax.nn.softplus(raw) + self.min_std)
+
+
+def check_bounds(low: Any, high: Any) -> None:
+    """Raises unless low ≤ high.
+
+    Beyond the paper: files come from elsewhere
+    """
+    if not (np.asarray(low) <= np.asarray(high)).all():
+        raise ValueError(f"low is at most high, got {low} and {high}")
 
 
 def seen(state: Float[Array, "D"], inputs: Sequence[int], scale: Sequence[float]) -> Float[Array, "m"]:

@@ -22,8 +22,10 @@ from gymnasium.spaces import Box, Discrete
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from ggpi.policies.gaussian import AbstractGaussianPolicy
+from ggpi.policies.gaussian import AbstractGaussianPolicy, check_bounds
+from ggpi.policies.networks import Network
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_policy, check_shape
 
 
 class ChoicePolicy(eqx.Module):
@@ -35,6 +37,10 @@ class ChoicePolicy(eqx.Module):
     function: Any
     name: str
     num_actions: int = eqx.field(static=True)
+
+    def check_parts(self, lead: Lead) -> None:
+        """The function chooses one of the actions."""
+        _check(self, ((), "i"), self.num_actions)
 
     def sample(self, state: Any, *, key: Key) -> Any:
         """The action; nothing is random."""
@@ -58,6 +64,10 @@ class CategoricalPolicy(eqx.Module):
     function: Any
     name: str
     num_actions: int = eqx.field(static=True)
+
+    def check_parts(self, lead: Lead) -> None:
+        """The function gives a logit for each action."""
+        _check(self, ((), "i"), self.num_actions)
 
     def sample(self, state: Any, *, key: Key) -> Any:
         """A draw, for one state or for leading axes of them."""
@@ -88,6 +98,10 @@ class DeterministicPolicy(eqx.Module):
     low: Float[Array, "..."]
     high: Float[Array, "..."]
 
+    def check_parts(self, lead: Lead) -> None:
+        """The function gives an action within bounds."""
+        _check(self, (self.low.shape, "f"))
+
     def sample(self, state: Any, *, key: Key) -> Any:
         """The action that is executed; nothing is random."""
         return self.mode(state)
@@ -112,6 +126,10 @@ class ClippedGaussianPolicy(AbstractGaussianPolicy):
     low: Float[Array, "..."]
     high: Float[Array, "..."]
 
+    def check_parts(self, lead: Lead) -> None:
+        """The function gives a mean and a deviation for each bound."""
+        _check(self, (self.low.shape, "f"))
+
     def distribution(self, state: Any) -> Any:
         """Mean and standard deviation before clipping, in one state."""
         return self.function(state)
@@ -131,6 +149,10 @@ class SquashedGaussianPolicy(eqx.Module):
     name: str
     low: Float[Array, "..."]
     high: Float[Array, "..."]
+
+    def check_parts(self, lead: Lead) -> None:
+        """The function gives a mean and a log-deviation for each bound."""
+        _check(self, (self.low.shape, "f"))
 
     def sample(self, state: Any, *, key: Key) -> Any:
         """The action that is executed, for one state or for leading axes of them."""
@@ -170,6 +192,23 @@ def over_states(function: Any, state: Any) -> Any:
     for _ in range(state.ndim - (0 if discrete else 1)):
         function = jax.vmap(function)
     return function(state)
+
+
+def _check(policy: Any, expected: tuple[tuple[int, ...], str], num_actions: int | None = None) -> None:
+    """The parts of a loaded policy fit each other."""
+    if not (isinstance(policy.function, eqx.Module) and callable(policy.function)):
+        raise ValueError(
+            f"function is a {type(policy.function).__name__}, expected a module that can be called"
+        )
+    if num_actions is None:
+        check_shape("high", policy.high, policy.low.shape)
+        check_bounds(policy.low, policy.high)
+    network = getattr(policy.function, "network", policy.function)
+    if not isinstance(network, Network):
+        return
+    if num_actions is not None and network.biases[-1].shape != (num_actions,):
+        raise ValueError(f"a network of {network.biases[-1].shape} outputs for {num_actions} actions")
+    check_policy(policy, len(network.normalise.mean), expected)
 
 
 def _box(low: Any, high: Any) -> Box:

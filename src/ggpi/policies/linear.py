@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ggpi.policies.gaussian import check_bounds
 from ggpi.typing import Key
+from ggpi.verifying import Lead, check_policy, check_shape
 
 DIRECTIONS = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
 
@@ -27,6 +29,14 @@ class LinearPolicy(eqx.Module):
     name: str = "linear"
     low: float = eqx.field(static=True, default=-1.0)
     high: float = eqx.field(static=True, default=1.0)
+
+    def check_parts(self, lead: Lead) -> None:
+        """K [A, D], k [A] and noise [A]."""
+        size, state_size = self.gain.shape
+        check_shape("bias", self.bias, (size,))
+        check_shape("noise", self.noise, (size,))
+        check_bounds(self.low, self.high)
+        check_policy(self, state_size, ((size,), "f"))
 
     def sample(self, state: Any, *, key: Key) -> Any:
         """The action that is executed, for one state or for leading axes of them."""
@@ -49,6 +59,12 @@ class MixedPolicy(eqx.Module):
 
     probabilities: Float[Array, "..."]
     name: str = "mixed"
+
+    def check_parts(self, lead: Lead) -> None:
+        """A distribution."""
+        chances = np.asarray(self.probabilities)
+        if chances.ndim != 1 or (chances < 0).any() or abs(chances.sum() - 1) > 1e-3:
+            raise ValueError("probabilities are not a distribution over actions")
 
     def sample(self, state: Any, *, key: Key) -> Any:
         """An action for one state vector, or for leading axes of them."""

@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ggpi.verifying import Lead, check_positive, check_result, check_shape, floats
+
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "CELU": jax.nn.celu,
     "ELU": jax.nn.elu,
@@ -56,6 +58,14 @@ class Normaliser(eqx.Module):
     deviation: Float[Array, "..."]
     limit: Float[Array, "..."]
 
+    def check_parts(self, lead: Lead) -> None:
+        """Numbers for each input, and positive deviations."""
+        for name in ("rest", "deviation"):
+            check_shape(name, getattr(self, name), self.mean.shape)
+        check_shape("limit", self.limit, ())
+        check_positive("deviation", self.deviation)
+        check_positive("limit", self.limit)
+
     def __call__(self, state: Float[Array, "D"]) -> Float[Array, "D"]:
         if state.shape != self.mean.shape:
             raise ValueError(
@@ -88,6 +98,12 @@ class Network(eqx.Module):
     slopes: tuple[Float[Array, "..."], ...]
     """Learned slopes of PReLU after each layer but the last; empty for other activations."""
     activation: str = eqx.field(static=True)
+
+    def check_parts(self, lead: Lead) -> None:
+        """Layers follow each other, and the activation is known."""
+        if self.activation not in (*ACTIVATIONS, "PReLU"):
+            raise ValueError(f"unknown activation {self.activation!r:.40}")
+        check_result(self.__call__, (floats(*self.normalise.mean.shape),), (self.biases[-1].shape, "f"))
 
     def __call__(self, state: Float[Array, "D"]) -> Float[Array, "n"]:
         x = self.normalise(state)

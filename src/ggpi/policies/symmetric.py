@@ -5,7 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ggpi.envs.ant.symmetry import DIRECTIONS, back, canonical
-from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy
+from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy, check_bounds
+from ggpi.verifying import Lead, check_policy
 
 
 class DirectedPolicy(AbstractGaussianPolicy):
@@ -19,6 +20,13 @@ class DirectedPolicy(AbstractGaussianPolicy):
     name: str
     low: float = eqx.field(static=True, default=-1.0)
     high: float = eqx.field(static=True, default=1.0)
+
+    def check_parts(self, lead: Lead) -> None:
+        """One of four directions, and a base that acts on the ant's states."""
+        if self.direction.shape != () or not 0 <= int(self.direction) < len(DIRECTIONS):
+            raise ValueError(f"direction is one of 0 to {len(DIRECTIONS) - 1}, got {self.direction}")
+        check_bounds(self.low, self.high)
+        check_policy(self, 35, ((8,), "f"))
 
     def distribution(self, state: Float[Array, "35"]) -> tuple[Float[Array, "8"], Float[Array, "8"]]:
         """Mean and standard deviation before clipping, in one state."""
