@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ggpi.cli_options import parser
+from ggpi.errors import FileError
 from ggpi.lab import EXPERIMENTS
 from ggpi.locking import sole_writer
 
@@ -75,7 +76,12 @@ def plot(options: argparse.Namespace, rest: Sequence[str]) -> None:
 
     about, metrics = contract.read_results(options.directory)
     experiment = contract.experiment(one_of("experiment", about["experiment"], EXPERIMENTS))
-    contract.write_figure(options.directory, experiment.plot(metrics))
+    try:
+        figure, _ = experiment.plot(metrics), experiment.table(metrics)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        path = options.directory / "metrics.json"
+        raise FileError(path, f"these are not the numbers of {about['experiment']}: {error!r}") from error
+    contract.write_figure(options.directory, figure)
     show(experiment, metrics, options.directory)
 
 

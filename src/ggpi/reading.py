@@ -44,6 +44,17 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     return path.read_bytes()
 
 
+def read_text(path: str | Path, limit: int = JSON_LIMIT) -> str:
+    """The UTF-8 text of a regular file.
+
+    Beyond the paper: files come from elsewhere
+    """
+    try:
+        return read_bytes(path, limit).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"is not UTF-8 text: {short(error)}") from error
+
+
 def parse_json(content: bytes, path: str | Path) -> Any:
     """The value of JSON text; the error names the file and the place.
 

@@ -14,8 +14,10 @@ import collections.abc
 import copy
 import dataclasses
 import functools
+import itertools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import equinox as eqx
@@ -23,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi.errors import FileError
 from ggpi.reading import short
 
 Lead = tuple[int, ...]
@@ -172,6 +175,18 @@ def check_positive(name: str, value: Any) -> None:
     """
     if not (np.asarray(value) > 0).all():
         raise ValueError(f"{name} has numbers that are not positive")
+
+
+def matching(expected: Sequence[Any], found: Sequence[Any], path: str | Path) -> list[jax.Array]:
+    """The arrays that were found in a file, which have the number, shapes and types of those that are expected.
+
+    Beyond the paper: files come from elsewhere
+    """
+    forms = [[(array.shape, str(array.dtype)) for array in arrays] for arrays in (expected, found)]
+    for i, (one, other) in enumerate(itertools.zip_longest(*forms, fillvalue="nothing")):
+        if one != other:
+            raise FileError(path, f"expected {one}, got {other}", field=f"array {i}")
+    return [jnp.asarray(array) for array in found]
 
 
 def check_result(

@@ -13,10 +13,12 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ggpi import io
+from ggpi.errors import FileError
+from ggpi.reading import parse_json, read_text, short
+from ggpi.verifying import fits, matching
 
 
 class TrainingLog:
@@ -42,14 +44,18 @@ class TrainingLog:
         if not self.directory or not (self.directory / "checkpoint" / "about.json").exists():
             self._forget_metrics_after(0)
             return initial, 0
-        arrays, about = io.load(self.directory / "checkpoint")
+        path = self.directory / "checkpoint"
+        arrays, about = io.load(path)
         if about.get("fingerprint") != self.fingerprint:
             raise ValueError(
                 f"{self.directory} holds a run with other data, policies or settings; choose another out="
             )
         leaves, structure = jax.tree.flatten(eqx.filter(initial, eqx.is_array))
-        saved = [jnp.asarray(arrays[f"{i:05d}"]) for i in range(len(leaves))]
-        self.last_step = about["step"]
+        step = about.get("step")
+        if not isinstance(step, int) or step < 0:
+            raise FileError(path, f"expected a number of steps, got {short(step)}", field="step")
+        saved = matching(leaves, [arrays[name] for name in sorted(arrays)], path)
+        self.last_step = step
         self._forget_metrics_after(self.last_step)
         return eqx.combine(jax.tree.unflatten(structure, saved), initial), self.last_step
 
@@ -87,13 +93,16 @@ class TrainingLog:
     def _forget_metrics_after(self, step: int) -> None:
         path = self.directory / "metrics.jsonl" if self.directory else None
         if path and path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if line.endswith("}") and _step_of(line) <= step]
+            lines = read_text(path).splitlines()
+            kept = [line for line in lines if line.endswith("}") and _step_of(line, path) <= step]
             io.write_text(path, "".join(line + "\n" for line in kept))
 
 
-def _step_of(line: str) -> int:
-    return int(line.split('"step":', 1)[1].split(",", 1)[0])
+def _step_of(line: str, path: Path) -> int:
+    row = parse_json(line.encode(), path)
+    if not isinstance(row, dict) or not fits(row.get("step"), int):
+        raise FileError(path, f"expected a number in {short(line)}", field="step")
+    return row["step"]
 
 
 def _summary_writer(directory: Path):

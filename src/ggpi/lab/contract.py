@@ -36,10 +36,14 @@ from types import ModuleType
 from typing import Any
 
 from ggpi import io
+from ggpi.errors import FileError
 from ggpi.lab import EXPERIMENTS
 from ggpi.lab.film import film
+from ggpi.reading import short
 
 PRESETS = ("tiny", "cpu", "paper")
+HELD = {"experiment": str, "config": dict, "versions": dict, "code": str}
+"""What `config.json` holds, among others."""
 OURS = {"config.json", "metrics.json", "figure.png", "film.mp4", "cells"}
 
 Tasks = Mapping[str, Callable[[], Any]]
@@ -120,9 +124,13 @@ def _held(directory: Path) -> dict[str, Any] | None:
     if foreign or "config.json" not in entries:
         example = (foreign or sorted(entries))[0]
         raise ValueError(f"{directory} holds files that are not results of ggpi run, such as {example}")
-    held = io.read_json(directory / "config.json")
-    if not isinstance(held, dict) or not {"experiment", "config", "versions", "code"} <= held.keys():
-        raise ValueError(f"{directory / 'config.json'} was not written by ggpi run")
+    path = directory / "config.json"
+    held = io.read_json(path)
+    if not isinstance(held, dict) or not held.keys() >= HELD.keys():
+        raise FileError(path, "was not written by ggpi run")
+    for name, kind in HELD.items():
+        if not isinstance(held[name], kind):
+            raise FileError(path, f"expected {kind.__name__}, got {short(held[name], 40)}", field=name)
     return held
 
 
@@ -131,7 +139,7 @@ def _difference(held: Mapping[str, Any], about: Mapping[str, Any]) -> str:
         return f"results of {held['experiment']}, not of {about['experiment']}"
     old, new = held["config"], about["config"]
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    changes = ", ".join(f"{name}={old.get(name)} (now {new.get(name)})" for name in names[:3])
+    changes = ", ".join(f"{name}={short(old.get(name), 40)} (now {new.get(name)})" for name in names[:3])
     return f"results of {held['experiment']} with {changes}"
 
 
@@ -170,8 +178,8 @@ def _stored(path: Path, mark: str) -> dict[str, Any] | None:
     """A stored cell, or None if it is absent, damaged or made by another config or other code."""
     with contextlib.suppress(OSError, ValueError):
         cell = io.read_json(path)
-        if isinstance(cell, dict) and cell.get("stamp") == mark and {"seconds", "result"} <= cell.keys():
-            return cell
+        if isinstance(cell, dict) and cell.get("stamp") == mark and "result" in cell:
+            return cell if isinstance(cell.get("seconds"), int | float) else None
     return None
 
 

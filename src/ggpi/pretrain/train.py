@@ -19,16 +19,17 @@ from typing import Any, Literal
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from ggpi import io, saving
 from ggpi.envs.ant import SPEC
+from ggpi.errors import FileError
 from ggpi.locking import sole_writer
 from ggpi.policies.gaussian import MLP, GaussianPolicy
 from ggpi.policies.symmetric import four_directions
 from ggpi.pretrain import mpo, ppo
 from ggpi.pretrain.replay import Replay
 from ggpi.pretrain.walking import Walk, Walkers
+from ggpi.verifying import fits, matching
 
 PACKAGES = ("ggpi", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco")
 SHOWN = ("along", "across", "falls", "reward", "std")
@@ -157,14 +158,20 @@ class Training:
     def restore(self, directory: Path) -> None:
         """Goes on exactly where the checkpoint was written."""
         arrays, about = io.load(directory)
-        if about["config"] != _as_stored(asdict(self.config)):
+        if about.get("config") != _as_stored(asdict(self.config)):
             raise ValueError(f"{directory} was made with another config; choose another --out")
         dynamic, static = eqx.partition(self.learner, eqx.is_array)
-        leaves = [jnp.asarray(array) for array in _under("learner.", arrays).values()]
-        self.learner = eqx.combine(jax.tree.unflatten(jax.tree.structure(dynamic), leaves), static)
-        self.walkers.restore(_under("walkers.", arrays), about["walkers"])
-        self.replay.restore(_under("replay.", arrays), about["replay"])
-        self.curve = about["curve"]
+        expected, structure = jax.tree.flatten(dynamic)
+        leaves = matching(expected, list(_under("learner.", arrays).values()), directory)
+        self.learner = eqx.combine(jax.tree.unflatten(structure, leaves), static)
+        try:
+            self.walkers.restore(_under("walkers.", arrays), about["walkers"])
+            self.replay.restore(_under("replay.", arrays), about["replay"])
+            if not fits(about["curve"], list[dict[str, float]]):
+                raise TypeError("the curve is not a list of numbers by name")
+            self.curve = about["curve"]
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise FileError(directory, f"is not a checkpoint of this training: {error!r}") from error
 
 
 def pretrain(
