@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import reprlib
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,14 @@ def short(value: Any, length: int = 200) -> str:
     return text if len(text) <= length else f"{text[:length]}…"
 
 
+def abbreviate(value: Any) -> str:
+    """`repr` of something that a file holds: a few lines at most and quick, whatever its size and depth.
+
+    Beyond the paper: files come from elsewhere
+    """
+    return _BRIEF.repr(value)[:400]
+
+
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
@@ -91,3 +100,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("an object has the same key twice")
     return found
+
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother, _BRIEF.maxlong = 3, 200, 200, 40
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 8

@@ -45,6 +45,8 @@ START = 300
 """Seconds that a worker may take to import and set up."""
 RECYCLED = 2 * 2**30
 """A worker that has grown to this many bytes over the cases is replaced by a fresh one."""
+MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where cases write their files: ten times as fast as a disk."""
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -185,7 +187,7 @@ class _Run:
 
     def run(self) -> int:
         begin = time.monotonic()
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as scratch:
             lanes = [
                 threading.Thread(target=self._lane, args=(first, scratch), daemon=True)
                 for first in range(self.options.workers)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ggpi.reading import abbreviate
 from ggpi.verifying import Lead, check_positive, check_result, check_shape, floats
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
@@ -44,6 +45,11 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "Tanhshrink": lambda x: x - jnp.tanh(x),
 }
 """What stands between layers, by PyTorch's name. PReLU is known too: its slopes are learned."""
+BOUNDED = {"Hardsigmoid", "Hardtanh", "ReLU6", "Sigmoid", "Softsign", "Tanh"}
+"""Activations that stay within ±6."""
+LARGEST = 1e30
+SMALLEST = 1e-30
+"""Magnitudes between which single precision divides and adds without overflow."""
 
 
 class Normaliser(eqx.Module):
@@ -81,6 +87,16 @@ def normaliser(mean: Any, var: Any, epsilon: float = 1e-8, limit: float = 10.0) 
     Beyond the paper: policies see what they saw in training
     """
     mean, var = np.asarray(mean, np.float64), np.asarray(var, np.float64)
+    for field, values, is_right in (
+        ("mean", mean, np.abs(mean) < LARGEST),
+        ("var", var, (var >= 0) & (var < LARGEST)),
+        ("epsilon", epsilon, 0 <= epsilon < LARGEST),
+        ("clip_obs", limit, limit > 0),
+    ):
+        if not np.all(is_right):
+            raise ValueError(f"{field} has values that no statistics have: {abbreviate(values)}")
+    if np.any(var + epsilon < SMALLEST):
+        raise ValueError(f"var + epsilon is below {SMALLEST}: observations cannot be divided by its root")
     rounded = mean.astype(np.float32)
     parts = rounded, mean - rounded, np.sqrt(var + epsilon), limit
     return Normaliser(*(jnp.asarray(part, jnp.float32) for part in parts))
@@ -116,6 +132,28 @@ class Network(eqx.Module):
         if self.activation == "PReLU":
             return jnp.where(x >= 0, x, self.slopes[layer] * x)
         return ACTIVATIONS[self.activation](x)
+
+
+def largest_output(network: Network, state: float) -> float:
+    """A bound of the outputs' magnitude, and of all numbers on the way, for states within ±`state`.
+
+    Every activation f has |f(x)| ≤ 2|x| + 2, PReLU with its slopes instead of 2.
+
+    Beyond the paper: weights of other people's files
+    """
+    normalise = network.normalise
+    mean, deviation = (np.asarray(part, np.float64) for part in (normalise.mean, normalise.deviation))
+    x = np.minimum((state + np.abs(mean)) / deviation, float(normalise.limit))
+    largest = float(x.max())
+    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+        if layer and network.activation in BOUNDED:
+            x = np.minimum(2 * x + 2, 6)
+        elif layer:
+            slope = np.abs(np.asarray(network.slopes[layer - 1], np.float64)) if network.slopes else 0
+            x = np.maximum(2, slope) * x + 2
+        x = np.abs(np.asarray(weight, np.float64)) @ x + np.abs(np.asarray(bias, np.float64))
+        largest = max(largest, float(x.max()))
+    return largest
 
 
 class Greedy(eqx.Module):

@@ -1,163 +1,233 @@
 """Reads pickles without executing any of them.
 
-A pickle is a little program: it names functions and calls them. Here every name has to be on a list, and what
-is on the list is not the real thing but a stand-in that only writes down what it was given: arrays come out as
-arrays, objects as a `Record` of their class, arguments and state. A name that is not on the list is refused
-before anything is called, so a hostile file can do nothing but fail to load.
+A pickle is a little program for a stack machine: it names functions and calls them. This is such a machine with
+data only. A name is a `Name`, a call or an object is a `Record` of what was called with what, and the few
+functions that make numbers are replaced by ours: arrays come out as arrays. A name that is not admitted, an
+instruction that no current pickle has, and more than a budget of anything is an error. Nothing outlives the
+reading but its result, so a file cannot change the process.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
-import re
-from collections.abc import Callable
+import pickletools
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-StandIns = Callable[[str, str], Any]
-"""From a module and a name in it to what stands in for it; None refuses it."""
+from ggpi.errors import FileError
+from ggpi.policies import pickled_arrays
+from ggpi.policies.archives import damaged
+from ggpi.policies.pickled_arrays import Array, Dtype, Name, UnreadableError
+from ggpi.reading import abbreviate
 
-
-def read_pickle(
-    content: bytes, source: str, stand_ins: StandIns, outside: Callable[[Any], Any] | None = None
-) -> Any:
-    """What a pickle describes; `source` names it in errors, `outside` gives what it keeps elsewhere.
-
-    Beyond the paper: files of other people's policies are data, not programs
-    """
-    try:
-        return _Reader(content, stand_ins, outside).load()
-    except _RefusedError as error:
-        raise ValueError(f"{source}: {error}; nothing of it was executed") from None
-    except Exception as error:
-        raise ValueError(f"{source} is damaged or no pickle: {type(error).__name__}: {error}") from error
+BYTES = 64 * 2**20
+"""The largest pickle that is read."""
+INSTRUCTIONS = 50_000
+"""The longest program. Files of Stable-Baselines3 have about a thousand instructions, PyTorch's 30 for each tensor."""
 
 
 class Record:
-    """Stands for an object of a class that is not loaded: the class's name, arguments and state.
+    """Stands for an object that is not made: its class's name, its arguments and its state.
 
     Beyond the paper: what a pickle says about an object, without the object
     """
 
-    module: str = ""
-    name: str = ""
+    __slots__ = ("args", "module", "name", "state")
 
-    def __new__(cls, *args: Any, **_: Any) -> Record:
-        record = object.__new__(cls)
-        record.args, record.state = args, {}
-        return record
-
-    def __init__(self, *args: Any, **_: Any):
-        self.args: tuple[Any, ...]
-        self.state: Any
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
+    def __init__(self, kind: Name, args: tuple[Any, ...] = (), state: Any = None):
+        (self.module, self.name), self.args, self.state = kind, args, state
 
     def get(self, field: str, default: Any = None) -> Any:
         """A field of the state."""
         return self.state.get(field, default) if isinstance(self.state, dict) else default
 
+    def array(self, field: str) -> np.ndarray | None:
+        """A field of the state if it is an array, or None."""
+        value = self.get(field)
+        return value.values if isinstance(value, Array) else None
 
-def record_of(module: str, name: str) -> type[Record]:
-    """The stand-in for the class of this name.
+    def __repr__(self) -> str:
+        return f"<{self.module}.{self.name}>"
 
-    Beyond the paper: what a pickle says about an object, without the object
+
+Builders = Mapping[Name, Callable[..., Any]]
+"""What our functions make of the arguments that a pickle gives to functions of these names."""
+
+
+def read_pickle(
+    content: bytes,
+    path: str | Path,
+    field: str | None,
+    admits: Callable[[Name], bool],
+    builders: Builders | None = None,
+    outside: Callable[[Any], Any] | None = None,
+) -> Any:
+    """What a pickle describes; `path` and `field` name it in errors.
+
+    `admits` says which names may occur besides those of `builders` and NumPy's arrays; `outside` gives what the
+    pickle keeps elsewhere.
+
+    Beyond the paper: files of other people's policies are data, not programs
     """
-    return type("Record", (Record,), {"module": module, "name": name})
+    if len(content) > BYTES:
+        raise FileError(path, f"a pickle of more than {BYTES} bytes, the largest that is read", field=field)
+    with damaged(path, field, "not a pickle, or a damaged one"):
+        try:
+            return _Machine(admits, {**pickled_arrays.BUILDERS, **(builders or {})}, outside).run(content)
+        except UnreadableError as error:
+            raise FileError(path, f"{error}; nothing in it was executed", field=field) from None
 
 
-def numpy_and_dicts(module: str, name: str) -> Any:
-    """Stand-ins for what arrays, scalars and ordered dictionaries are made of; None for all else.
+class _Machine:
+    def __init__(self, admits: Callable[[Name], bool], builders: Builders, outside: Any):
+        self.admits, self.builders, self.outside = admits, builders, outside
+        self.stack: list[Any] = []
+        self.marks: list[int] = []
+        self.memo: dict[int, Any] = {}
 
-    Beyond the paper: the part of a list that all files share
-    """
-    if module == "numpy.core" or module.startswith("numpy.core."):  # before NumPy 2
-        module = module.replace("numpy.core", "numpy._core", 1)
-    return _KNOWN.get((module, name))
+    def run(self, content: bytes) -> Any:
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(content)):
+            if count == INSTRUCTIONS:
+                raise UnreadableError(f"it has more than {INSTRUCTIONS} instructions")
+            if opcode.name == "STOP":
+                break
+            if opcode.name in _VALUES:
+                self.stack.append(argument)
+            elif opcode.name in _CONSTANTS:
+                self.stack.append(_CONSTANTS[opcode.name]())
+            elif opcode.name in _ACTIONS:
+                _ACTIONS[opcode.name](self, argument)
+            else:
+                raise UnreadableError(
+                    f"it has the instruction {opcode.name}, which this reader does not admit"
+                )
+        return self.pop()
+
+    def pop(self) -> Any:
+        if len(self.stack) <= (self.marks[-1] if self.marks else 0):
+            raise UnreadableError("an instruction lacks its arguments")
+        return self.stack.pop()
+
+    def pop_to_mark(self, *_: Any) -> list[Any]:
+        if not self.marks:
+            raise UnreadableError("an instruction lacks its arguments")
+        start = self.marks.pop()
+        taken = self.stack[start:]
+        del self.stack[start:]
+        return taken
+
+    def top(self, kind: type) -> Any:
+        """What is changed in place: the value below the arguments."""
+        self.stack.append(value := self.pop())
+        if not isinstance(value, kind):
+            raise UnreadableError(f"it changes {abbreviate(value)}, where a {kind.__name__} was expected")
+        return value
+
+    def mark(self, _: Any) -> None:
+        self.marks.append(len(self.stack))
+
+    def put(self, index: Any) -> None:
+        self.stack.append(value := self.pop())
+        self.memo[len(self.memo) if index is None else index] = value
+
+    def get(self, index: int) -> None:
+        if index not in self.memo:
+            raise UnreadableError("it refers to something that it did not store")
+        self.stack.append(self.memo[index])
+
+    def tuple_of(self, count: int) -> None:
+        self.stack.append(tuple(reversed([self.pop() for _ in range(count)])))
+
+    def extend(self, values: list[Any]) -> None:
+        self.top(list).extend(values)
+
+    def set_items(self, items: list[Any]) -> None:
+        target = self.top(dict)
+        for key in items[::2]:
+            if not isinstance(key, str) and not (isinstance(key, int) and abs(key) < 2**31):
+                raise UnreadableError(f"a dictionary has the key {abbreviate(key)}, where text was expected")
+        target.update(zip(items[::2], items[1::2], strict=True))
+
+    def name(self, module: Any, name: Any) -> None:
+        if not (isinstance(module, str) and isinstance(name, str)):
+            raise UnreadableError("it names something by other than text")
+        if module == "numpy.core" or module.startswith("numpy.core."):  # before NumPy 2
+            module = module.replace("numpy.core", "numpy._core", 1)
+        kind = Name(module, name)
+        if kind not in self.builders and not self.admits(kind):
+            raise UnreadableError(f"it names {module[:80]}.{name[:80]}, which this reader does not admit")
+        self.stack.append(kind)
+
+    def call(self, _: Any) -> None:
+        args, kind = self.pop(), self.pop()
+        if not (isinstance(kind, Name) and isinstance(args, tuple)):
+            raise UnreadableError(f"it calls {abbreviate(kind)}, which is not a name")
+        builder = self.builders.get(kind)
+        self.stack.append(builder(*args) if builder else Record(kind, args))
+
+    def call_with_options(self, argument: Any) -> None:
+        self.pop()
+        self.call(argument)
+
+    def build(self, _: Any) -> None:
+        state, target = self.pop(), self.pop()
+        if isinstance(target, Dtype | Array):
+            target.build(state)
+        elif isinstance(target, Record):
+            target.state = state
+        elif not isinstance(target, dict):  # attributes of dictionaries mean nothing here
+            raise UnreadableError(f"it changes the state of {abbreviate(target)}, which has none")
+        self.stack.append(target)
+
+    def persistent(self, _: Any) -> None:
+        reference = self.pop()
+        if self.outside is None:
+            raise UnreadableError("it refers to something outside of the file")
+        self.stack.append(self.outside(reference))
 
 
-class _RefusedError(pickle.UnpicklingError):
-    pass
-
-
-class _Reader(pickle.Unpickler):
-    def __init__(self, content: bytes, stand_ins: StandIns, outside: Callable[[Any], Any] | None):
-        super().__init__(io.BytesIO(content))
-        self._stand_ins, self._outside = stand_ins, outside
-
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        found = self._stand_ins(module_name, global_name)
-        if found is None:
-            raise _RefusedError(f"it names {module_name}.{global_name}, which this reader does not admit")
-        return found
-
-    def persistent_load(self, pid: Any) -> Any:
-        if self._outside is None:
-            raise _RefusedError("it refers to something outside of the file")
-        return self._outside(pid)
-
-
-class _Dtype:
-    """numpy.dtype("f4", …) and its byte order."""
-
-    def __init__(self, code: str, *_: Any):
-        if not re.fullmatch(r"[biuf]\d{1,2}", code):
-            raise _RefusedError(f"it holds an array of type {code!r}: only numbers are read")
-        self.code, self.order = code, "="
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        if state[1] not in ("<", ">", "=", "|"):
-            raise _RefusedError(f"it holds an array of byte order {state[1]!r}")
-        self.order = state[1]
-
-    def dtype(self) -> np.dtype:
-        return np.dtype(self.order + self.code)
-
-
-class _Array:
-    """An array that is filled after it was made; `np.asarray` takes it."""
-
-    def __init__(self, *_: Any):
-        self._values = np.zeros(0)
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, dtype, is_fortran, content = state
-        self.fill(content, dtype, shape, "F" if is_fortran else "C")
-
-    def fill(self, content: Any, dtype: _Dtype, shape: tuple[int, ...], order: Any) -> _Array:
-        values = np.frombuffer(bytes(content), dtype.dtype())
-        self._values = values.reshape(shape, order="F" if order == "F" else "C")
-        return self
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        return np.array(self._values, dtype=dtype, copy=copy)
-
-
-class _Dict(dict):
-    """A dictionary that forgets attributes set on it."""
-
-    __slots__ = ()
-
-    def __setstate__(self, state: Any) -> None:
-        pass
-
-
-def _from_buffer(content: Any, dtype: _Dtype, shape: tuple[int, ...], order: Any) -> _Array:
-    return _Array().fill(content, dtype, shape, order)
-
-
-def _scalar(dtype: _Dtype, content: Any) -> Any:
-    return np.frombuffer(bytes(content), dtype.dtype())[0].item()
-
-
-_KNOWN: dict[tuple[str, str], Any] = {
-    ("collections", "OrderedDict"): _Dict,
-    ("numpy", "dtype"): _Dtype,
-    ("numpy", "ndarray"): record_of("numpy", "ndarray"),
-    ("numpy._core.multiarray", "_reconstruct"): _Array,
-    ("numpy._core.multiarray", "scalar"): _scalar,
-    ("numpy._core.numeric", "_frombuffer"): _from_buffer,
+_VALUES = {
+    *("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"),
+    *("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8"),
+}
+"""Instructions that give their argument: LONG1's integers have at most 255 bytes."""
+_CONSTANTS: dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_TUPLE": tuple,
+    "EMPTY_LIST": list,
+    "EMPTY_SET": list,  # members of a set would be hashed
+    "EMPTY_DICT": dict,
+}
+_ACTIONS: dict[str, Callable[[_Machine, Any], Any]] = {
+    "PROTO": lambda m, _: None,
+    "FRAME": lambda m, _: None,
+    "MARK": _Machine.mark,
+    "POP": lambda m, _: m.pop(),
+    "POP_MARK": _Machine.pop_to_mark,
+    "MEMOIZE": _Machine.put,
+    "BINPUT": _Machine.put,
+    "LONG_BINPUT": _Machine.put,
+    "BINGET": _Machine.get,
+    "LONG_BINGET": _Machine.get,
+    "TUPLE1": lambda m, _: m.tuple_of(1),
+    "TUPLE2": lambda m, _: m.tuple_of(2),
+    "TUPLE3": lambda m, _: m.tuple_of(3),
+    "TUPLE": lambda m, _: m.stack.append(tuple(m.pop_to_mark())),
+    "FROZENSET": lambda m, _: m.stack.append(tuple(m.pop_to_mark())),
+    "APPEND": lambda m, _: m.extend([m.pop()]),
+    "APPENDS": lambda m, _: m.extend(m.pop_to_mark()),
+    "ADDITEMS": lambda m, _: m.extend(m.pop_to_mark()),
+    "SETITEM": lambda m, _: m.set_items([m.pop(), m.pop()][::-1]),
+    "SETITEMS": lambda m, _: m.set_items(m.pop_to_mark()),
+    "GLOBAL": lambda m, both: m.name(*both.split(" ", 1)),
+    "STACK_GLOBAL": lambda m, _: m.name(*[m.pop(), m.pop()][::-1]),
+    "REDUCE": _Machine.call,
+    "NEWOBJ": _Machine.call,
+    "NEWOBJ_EX": _Machine.call_with_options,
+    "BUILD": _Machine.build,
+    "BINPERSID": _Machine.persistent,
 }

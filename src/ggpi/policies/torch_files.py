@@ -2,20 +2,28 @@
 
 Since version 1.6 `torch.save` writes a zip: `data.pkl` says which tensor is which part of which storage, and
 `data/0`, `data/1`, … are the storages, raw. The pickle goes through `ggpi.policies.pickles`, so nothing of it
-is executed.
+is executed, and only the storages of tensors that are wanted are read.
 """
 
 from __future__ import annotations
 
 import io
-import zipfile
-import zlib
-from typing import Any
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ggpi.policies.pickles import Record, numpy_and_dicts, read_pickle, record_of
+from ggpi.errors import FileError
+from ggpi.policies import pickles
+from ggpi.policies.archives import Archive
+from ggpi.policies.pickled_arrays import Name, UnreadableError, check_sizes
+from ggpi.policies.pickles import read_pickle
+from ggpi.reading import abbreviate
 
+BYTES = 256 * 2**20
+"""The largest file that is read, and the most that its wanted tensors may have together, in single precision."""
 STORAGES = {
     "DoubleStorage": "f8",
     "FloatStorage": "f4",
@@ -27,81 +35,137 @@ STORAGES = {
     "ByteStorage": "u1",
     "BoolStorage": "b1",
 }
-
-
 LEGACY = b"\x80\x02\x8a\x0a"
 """How files of PyTorch before 1.6 begin: with a long number as a pickle."""
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError)
 
 
-def read_zip(file: Any, source: str) -> dict[str, bytes]:
-    """The members of a zip, by name; one that is damaged is refused.
+class Storage(NamedTuple):
+    """Where a tensor's numbers are.
 
-    Beyond the paper: policies trained with PyTorch come in zips
+    Beyond the paper: policies trained with PyTorch run in JAX
     """
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return {name: archive.read(name) for name in archive.namelist()}
-    except FileNotFoundError:
-        raise
-    except DAMAGED as error:
-        raise ValueError(f"{source} is damaged or no zip file: {error}") from error
+
+    dtype: str
+    key: str
+    size: int
 
 
-def read_tensors(content: bytes, source: str) -> dict[str, np.ndarray]:
-    """The named tensors of a saved `state_dict`.
+class Tensor(NamedTuple):
+    """Which part of a storage a tensor is.
+
+    Beyond the paper: policies trained with PyTorch run in JAX
+    """
+
+    storage: Storage
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+def read_tensors(
+    content: bytes, path: str | Path, field: str, wanted: Callable[[str], bool]
+) -> dict[str, np.ndarray]:
+    """The tensors of a saved `state_dict` whose names are wanted, in single precision.
 
     Beyond the paper: policies trained with PyTorch run in JAX
     """
     if content.startswith(LEGACY):
-        raise ValueError(f"{source} is of PyTorch before 1.6: load and save it again with a newer one")
-    members = read_zip(io.BytesIO(content), source)
-    pickles = [name for name in members if name.endswith("data.pkl")]
-    if len(pickles) != 1:
-        raise ValueError(
-            f"{source} is no file of torch.save: it holds {len(pickles)} data.pkl instead of one"
-        )
-    storages = _Storages(members, pickles[0].removesuffix("data.pkl"))
-    named = read_pickle(members[pickles[0]], source, _stand_ins, storages)
-    if not isinstance(named, dict) or not all(isinstance(tensor, np.ndarray) for tensor in named.values()):
-        raise ValueError(f"{source} holds no state_dict, a dictionary of tensors")
-    return dict(named)
+        raise FileError(path, "written by PyTorch before 1.6: load and save it with a newer one", field=field)
+    archive = Archive(io.BytesIO(content), path, field)
+    found = [name for name in archive.names if name.endswith("data.pkl")]
+    if len(found) != 1:
+        problem = f"not a file of torch.save: it holds {len(found)} members data.pkl instead of one"
+        raise FileError(path, problem, field=field)
+    pickled = archive.read(found[0], pickles.BYTES)
+    named = read_pickle(pickled, path, field, _is_storage, _REBUILD, _storage)
+    if not isinstance(named, dict) or not all(isinstance(tensor, Tensor) for tensor in named.values()):
+        raise FileError(path, "not a state_dict, which is a dictionary of tensors", field=field)
+    chosen = {name: tensor for name, tensor in named.items() if isinstance(name, str) and wanted(name)}
+    if sum(prod(tensor.shape) for tensor in chosen.values()) * 4 > BYTES:
+        raise FileError(path, f"tensors of more than {BYTES} bytes in single precision", field=field)
+    return _Storages(archive, found[0].removesuffix("data.pkl"), path, field).read(chosen)
 
 
 class _Storages:
-    """Gives the raw numbers that a tensor refers to."""
+    """Reads each storage once."""
 
-    def __init__(self, members: dict[str, bytes], root: str):
-        self.members, self.root = members, root
-        self.order = ">" if members.get(f"{root}byteorder") == b"big" else "<"
+    def __init__(self, archive: Archive, root: str, path: str | Path, field: str):
+        self.archive, self.root, self.path, self.field = archive, root, path, field
+        order = f"{root}byteorder"
+        self.order = ">" if order in archive.names and archive.read(order, 100) == b"big" else "<"
+        self.left = BYTES
 
-    def __call__(self, reference: Any) -> np.ndarray:
-        _, kind, key, *_ = reference
-        if not issubclass(kind, Record) or kind.name not in STORAGES:
-            raise ValueError(f"storages of type {getattr(kind, 'name', kind)} are not read")
-        dtype = np.dtype(self.order + STORAGES[kind.name])
-        return np.frombuffer(self.members[f"{self.root}data/{key}"], dtype)
+    def read(self, tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
+        known: dict[Storage, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
+        for name, tensor in tensors.items():
+            if 0 in tensor.shape:
+                raise FileError(
+                    self.path, f"an empty tensor, of shape {tensor.shape}", field=f"{self.field}: {name}"
+                )
+            if tensor.storage not in known:
+                known[tensor.storage] = self._numbers(tensor.storage)
+            arrays[name] = _single(_view(known[tensor.storage], tensor))
+        return arrays
+
+    def _numbers(self, storage: Storage) -> np.ndarray:
+        content = self.archive.read(f"{self.root}data/{storage.key}", self.left)
+        self.left -= len(content)
+        dtype = np.dtype(self.order + storage.dtype)
+        if len(content) != storage.size * dtype.itemsize:
+            problem = f"{len(content)} bytes, where {storage.size} numbers of {dtype} were expected"
+            raise FileError(self.path, problem, field=f"{self.field}: {self.root}data/{storage.key}")
+        return np.frombuffer(content, dtype)
 
 
-def _stand_ins(module: str, name: str) -> Any:
-    if module == "torch" and name.endswith("Storage"):
-        return record_of(module, name)
-    return _REBUILD.get((module, name)) or numpy_and_dicts(module, name)
+def _single(values: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # infinities are found where they matter
+        return values.astype(np.float32)
 
 
-def _tensor(storage: np.ndarray, offset: int, shape: tuple[int, ...], stride: tuple[int, ...], *_: Any):
-    """A view of the storage, copied; NumPy checks that it lies inside."""
-    size = storage.dtype.itemsize
-    steps = tuple(step * size for step in stride)
-    return np.array(np.ndarray(tuple(shape), storage.dtype, storage, offset * size, steps))
+def _view(numbers: np.ndarray, tensor: Tensor) -> np.ndarray:
+    size = numbers.itemsize
+    steps = tuple(step * size for step in tensor.stride)
+    return np.ndarray(tensor.shape, numbers.dtype, numbers, tensor.offset * size, steps)
 
 
-def _parameter(data: np.ndarray, *_: Any) -> np.ndarray:
+def _is_storage(name: Name) -> bool:
+    return name.module == "torch" and name.name.endswith("Storage")
+
+
+def _storage(reference: Any) -> Storage:
+    if not (isinstance(reference, tuple) and len(reference) == 5):
+        raise UnreadableError("it refers to something outside that is not a storage")
+    _, kind, key, _, count = reference
+    if not isinstance(kind, Name) or kind.name not in STORAGES:
+        raise UnreadableError(f"it has a storage of type {abbreviate(kind)}, which is not supported")
+    if not isinstance(key, str) or type(count) is not int or count < 0:
+        raise UnreadableError("it has a storage without a name and a size")
+    return Storage(STORAGES[kind.name], key, count)
+
+
+def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> Tensor:
+    """Checks that the tensor lies inside of its storage and has no more numbers than it: stride 0 repeats them."""
+    if not isinstance(storage, Storage):
+        raise UnreadableError("it has a tensor without a storage")
+    check_sizes("shape", shape)
+    check_sizes("strides", stride)
+    check_sizes("offset", (offset,))
+    last = offset + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    if prod(shape) > storage.size or (prod(shape) and last >= storage.size):
+        raise UnreadableError(
+            f"it has a tensor of shape {abbreviate(shape)}, strides {abbreviate(stride)} and offset {offset} "
+            f"in a storage of {storage.size} numbers"
+        )
+    return Tensor(storage, offset, shape, stride)
+
+
+def _parameter(data: Any, *_: Any) -> Any:
     return data
 
 
 _REBUILD = {
-    ("torch._utils", "_rebuild_tensor"): _tensor,
-    ("torch._utils", "_rebuild_tensor_v2"): _tensor,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
+    Name("torch._utils", "_rebuild_tensor"): _tensor,
+    Name("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    Name("torch._utils", "_rebuild_parameter"): _parameter,
 }

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
 
+import ggpi
 from ggpi import load_sb3
 from sb3_files import DATA, blob, changed, changed_data, named, recorded, statistics
 
@@ -72,9 +73,7 @@ def test_hostile_tensors_and_statistics_are_refused(tmp_path):
         load_sb3(changed(tmp_path, **{"policy.pth": torch_zip(hostile)}))
     bad = tmp_path / "bad.pkl"
     bad.write_bytes(hostile)
-    with pytest.raises(
-        ValueError, match=r"bad.pkl \(vecnormalize\): it names (posix|nt).system.*\(mean, var\)"
-    ):
+    with pytest.raises(ValueError, match=r"bad.pkl: it names (posix|nt).system.*\(mean, var\)"):
         load_sb3(DATA / "ppo-arm.zip", vecnormalize=bad)
     assert not marker.exists()
 
@@ -89,12 +88,12 @@ def test_unsupported_policies_are_refused_by_name(tmp_path):
     ):
         path = changed_data(tmp_path, policy_class=named(module, name))
         with pytest.raises(
-            ValueError, match=rf"changed.zip: data.policy_class is {module}.{name}, which is not"
+            ValueError, match=rf"changed.zip: data.policy_class: {module}.{name} is not supported"
         ):
             load_sb3(path)
     with pytest.raises(ValueError, match=r"data.policy_class: it names mine.Policy"):
         load_sb3(changed_data(tmp_path, policy_class=named("mine", "Policy")))
-    with pytest.raises(ValueError, match=r"data.use_sde is true: gSDE"):
+    with pytest.raises(ValueError, match=r"data.use_sde: gSDE"):
         load_sb3(changed_data(tmp_path, use_sde=True))
     for field, value in (
         ("features_extractor_class", "<class 'stable_baselines3.common.torch_layers.NatureCNN'>"),
@@ -104,20 +103,20 @@ def test_unsupported_policies_are_refused_by_name(tmp_path):
         ("activation_fn", "<class 'mine.ReLU'>"),
         ("attention", 3),
     ):
-        with pytest.raises(ValueError, match=rf"changed.zip: data.policy_kwargs.{field} is "):
+        with pytest.raises(ValueError, match=rf"changed.zip: data.policy_kwargs.{field}: "):
             load_sb3(changed_data(tmp_path, policy_kwargs={field: value}))
 
 
 def test_unsupported_spaces_are_refused_by_name(tmp_path):
     from gymnasium.spaces import Dict, MultiDiscrete
 
-    with pytest.raises(ValueError, match=r"data.observation_space is Dict, which is not supported; Box is"):
+    with pytest.raises(ValueError, match=r"data.observation_space: Dict is not supported; Box is"):
         load_sb3(changed_data(tmp_path, observation_space=blob(Dict(a=Box(-1, 1, (3,))))))
-    with pytest.raises(ValueError, match=r"data.observation_space has shape \(4, 4\), only vectors"):
+    with pytest.raises(ValueError, match=r"data.observation_space: shape \(4, 4\), only vectors"):
         load_sb3(changed_data(tmp_path, observation_space=blob(Box(-1, 1, (4, 4)))))
-    with pytest.raises(ValueError, match=r"data.action_space is MultiDiscrete, .* Box or Discrete is"):
+    with pytest.raises(ValueError, match=r"data.action_space: MultiDiscrete is .* Box or Discrete is"):
         load_sb3(changed_data(tmp_path, action_space=blob(MultiDiscrete([2, 2]))))
-    with pytest.raises(ValueError, match=r"data.action_space starts at 1"):
+    with pytest.raises(ValueError, match=r"data.action_space: starts at 1"):
         load_sb3(changed_data(tmp_path, "a2c-cartpole", action_space=blob(Discrete(2, start=1))))
     with pytest.raises(ValueError, match=r"takes 3 numbers, but data.observation_space has 5"):
         load_sb3(changed_data(tmp_path, observation_space=blob(Box(-1, 1, (5,)))))
@@ -130,45 +129,45 @@ def test_damaged_and_foreign_files(tmp_path):
         load_sb3(tmp_path / "nowhere.zip")
     text = tmp_path / "text.zip"
     text.write_text("no zip")
-    with pytest.raises(ValueError, match=r"text.zip is damaged or no zip file"):
+    with pytest.raises(ValueError, match=r"text.zip: not a zip file, or a damaged one"):
         load_sb3(text)
     for member in ("data", "policy.pth", "_stable_baselines3_version"):
-        with pytest.raises(ValueError, match=rf"changed.zip lacks '{member}'.* it holds "):
+        with pytest.raises(
+            ValueError, match=rf"changed.zip: {member}: the zip has no such member; its members are "
+        ):
             load_sb3(changed(tmp_path, **{member: None}))
     for version in (b"0.8.0", b"3.1", b"what"):
-        with pytest.raises(ValueError, match=r"_stable_baselines3_version is .* versions 1 and 2 are read"):
+        with pytest.raises(ValueError, match=r"_stable_baselines3_version: .* versions 1 and 2 are read"):
             load_sb3(changed(tmp_path, _stable_baselines3_version=version))
-    for data, words in ((b"{", "not JSON"), (b"[]", "data is list"), (b"{}", "data lacks policy_class")):
+    for data, words in ((b"{", "not JSON"), (b"[]", "data: list"), (b"{}", "data.policy_class: missing")):
         with pytest.raises(ValueError, match=rf"changed.zip: .*{words}"):
             load_sb3(changed(tmp_path, data=data))
-    with pytest.raises(ValueError, match=r"data.action_space is damaged"):
+    with pytest.raises(ValueError, match=r"data.action_space: damaged"):
         load_sb3(changed_data(tmp_path, action_space={":serialized:": "?"}))
     for content, words in (
-        (b"x", "no zip file"),
+        (b"x", "not a zip file"),
         (OLD, "PyTorch before 1.6"),
-        (torch_zip(b"x"), "damaged or no pickle"),
+        (torch_zip(b"x"), "not a pickle"),
     ):
         with pytest.raises(ValueError, match=rf"policy.pth.*{words}"):
             load_sb3(changed(tmp_path, **{"policy.pth": content}))
-    with pytest.raises(ValueError, match=r"policy.pth lacks action_net.weight; it holds nothing"):
+    with pytest.raises(ValueError, match=r"policy.pth: action_net.weight: the tensor is missing; .* nothing"):
         load_sb3(changed(tmp_path, **{"policy.pth": torch_zip(pickle.dumps({}))}))
 
 
 def test_wrong_statistics(tmp_path):
     path = DATA / "sac-pendulum.zip"
-    with pytest.raises(
-        ValueError, match=r"vecnormalize: mean has shape \(2,\), but .*sac-pendulum.zip has .* 3"
-    ):
+    with pytest.raises(ValueError, match=r"vecnormalize: mean has shape \(2,\), but observations have 3"):
         load_sb3(path, vecnormalize=(np.zeros(2), np.ones(3)))
-    with pytest.raises(ValueError, match=r"a2c-cartpole.zip has observations of 4 numbers"):
+    with pytest.raises(ValueError, match=r"obs_rms.mean: shape \(3,\), but observations have 4"):
         load_sb3(DATA / "a2c-cartpole.zip", vecnormalize=statistics("ppo-arm"))
-    with pytest.raises(ValueError, match=r"var has numbers that no statistics have"):
+    with pytest.raises(ValueError, match=r"var has values that no statistics have"):
         load_sb3(path, vecnormalize=(np.zeros(3), [1, 1, -1]))
     with pytest.raises(TypeError, match=r"a path or a pair \(mean, var\), got ndarray"):
         load_sb3(path, vecnormalize=np.zeros((2, 3)))
     other = tmp_path / "other.pkl"
     other.write_bytes(pickle.dumps({"mean": 0}))
-    with pytest.raises(ValueError, match=r"other.pkl is no file of VecNormalize.save: it holds"):
+    with pytest.raises(ValueError, match=r"other.pkl: not a file of VecNormalize.save: it holds"):
         load_sb3(path, vecnormalize=other)
 
 
@@ -178,7 +177,7 @@ def test_without_the_suffix_and_with_a_name():
 
 
 def test_a_damaged_file_is_refused_or_read_but_never_fails_otherwise(tmp_path):
-    """Bytes are changed at random, in the pickles themselves, so that no checksum notices."""
+    """Bytes are changed at random, in the pickles themselves, so that no checksum notices; see tests/fuzz/sb3.py."""
     rng = np.random.default_rng(0)
     with zipfile.ZipFile(DATA / "dqn-cartpole.zip") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -193,7 +192,7 @@ def test_a_damaged_file_is_refused_or_read_but_never_fails_otherwise(tmp_path):
         return bytes(content)
 
     outcomes = []
-    for attempt in range(200):
+    for attempt in range(80):
         now, tensors = dict(data), dict(inner)
         if attempt % 2:
             tensors[index] = damaged(inner[index])
@@ -210,7 +209,7 @@ def test_a_damaged_file_is_refused_or_read_but_never_fails_otherwise(tmp_path):
         try:
             load_sb3(path)
             outcomes.append("read")
-        except ValueError as error:
+        except ggpi.FileError as error:
             assert "changed.zip" in str(error)
             outcomes.append("refused")
-    assert min(outcomes.count("read"), outcomes.count("refused")) > 20
+    assert min(outcomes.count("read"), outcomes.count("refused")) > 8
