@@ -1,8 +1,9 @@
 """Random numbers on a CPU: JAX's own, made in a way that XLA can fuse with what uses them.
 
 JAX runs the rounds of Threefry as a loop over whole arrays on a CPU, which XLA can fuse with nothing. `quick`
-gives a key whose rounds are written out: every draw of `jax.random` takes a half to a quarter of the time and
-gives the same numbers. It is not for indices: what XLA fuses is made again for every number that is gathered.
+gives a key whose draws have these rounds written out: they take a half to a quarter of the time and give the same
+numbers. Keys are split by JAX's loop, because XLA would fuse the rounds of a key into the rounds of the keys below it
+and take minutes to compile. It is not for indices: what XLA fuses is computed once per number that is gathered.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from jaxtyping import Array
 
 from ggpi.typing import Key
 
+PLAIN = "threefry2x32"
+"""JAX's default kind of key."""
+
 
 def quick(key: Key) -> Key:
     """The same key, whose draws take less time on a CPU; keys of other kinds than JAX's default stay as they are.
 
     Beyond the paper: noise in bulk, fast on a CPU
     """
-    if str(jax.random.key_impl(key)) != "threefry2x32":
+    if str(jax.random.key_impl(key)) != PLAIN:
         return key
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=_WRITTEN_OUT)
 
@@ -44,29 +48,28 @@ def threefry(key: Array, x: Array, y: Array) -> tuple[Array, Array]:
     return x, y
 
 
-def _count(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """The words of 0, 1, 2, … in an array of a shape."""
-    low = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
-    return threefry(key, jnp.zeros_like(low), low)
-
-
 def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
-    high, low = _count(key, shape)
+    low = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
+    high, low = threefry(key, jnp.zeros_like(low), low)
     if width == 64:
         return high.astype(jnp.uint64) << 32 | low
     return (high ^ low).astype(f"uint{width}")
 
 
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
-    return jnp.stack(_count(key, shape), axis=-1)
+    return jax.random.key_data(jax.random.split(_plain(key), shape))
 
 
 def _fold_in(key: Array, number: Any) -> Array:
-    return jnp.stack(threefry(key, *_seed(number)))
+    return jax.random.key_data(jax.random.fold_in(_plain(key), number))
 
 
 def _seed(number: Any) -> Array:
-    return jnp.stack([jnp.zeros((), jnp.uint32), jnp.asarray(number).astype(jnp.uint32)])
+    return jax.random.key_data(jax.random.key(number, impl=PLAIN))
+
+
+def _plain(key: Array) -> Key:
+    return jax.random.wrap_key_data(key, impl=PLAIN)
 
 
 _WRITTEN_OUT = define_prng_impl(
