@@ -8,9 +8,66 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ggpi.registration import register_when_possible
+
+if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with the names below
+    from ggpi import data as data
+    from ggpi import envs as envs
+    from ggpi import rewards as rewards
+    from ggpi.agents import GGPIAgent as GGPIAgent
+    from ggpi.agents import Plan as Plan
+    from ggpi.collection import collect as collect
+    from ggpi.data import StateSpec as StateSpec
+    from ggpi.data import Transitions as Transitions
+    from ggpi.diagnosis import diagnose as diagnose
+    from ggpi.errors import FileError as FileError
+    from ggpi.evaluation import QValues as QValues
+    from ggpi.evaluation import evaluate as evaluate
+    from ggpi.evaluation import evaluate_gsp_sampled as evaluate_gsp_sampled
+    from ggpi.evaluation import evaluate_janner_sampled as evaluate_janner_sampled
+    from ggpi.evaluation import evaluate_markov_sampled as evaluate_markov_sampled
+    from ggpi.evaluation import evaluate_sampled as evaluate_sampled
+    from ggpi.execution import rollout as rollout
+    from ggpi.ghm import ExactGHM as ExactGHM
+    from ggpi.ghm import GHMs as GHMs
+    from ggpi.ghm import TabularGHM as TabularGHM
+    from ggpi.ghm import bellman as bellman
+    from ggpi.ghm import cemc as cemc
+    from ggpi.ghm import cetd as cetd
+    from ggpi.ghm import cetd_replay as cetd_replay
+    from ggpi.ghm import compose as compose
+    from ggpi.ghm import exact_ghms as exact_ghms
+    from ggpi.ghm import polynomial_steps as polynomial_steps
+    from ggpi.ghm import successor_features as successor_features
+    from ggpi.ghm import successor_representation as successor_representation
+    from ggpi.ghm.fit import fit as fit
+    from ggpi.ghm.flow import FlowConfig as FlowConfig
+    from ggpi.ghm.losses import CEMC as CEMC
+    from ggpi.ghm.losses import CETD as CETD
+    from ggpi.ghm.losses import LL2TD as LL2TD
+    from ggpi.ghm.vae import VAEConfig as VAEConfig
+    from ggpi.improvement import improve as improve
+    from ggpi.improvement import improve_head as improve_head
+    from ggpi.iteration import policy_iteration as policy_iteration
+    from ggpi.mdp import TabularMDP as TabularMDP
+    from ggpi.optimal import q_star as q_star
+    from ggpi.policies import PolicyBank as PolicyBank
+    from ggpi.policies import TabularPolicy as TabularPolicy
+    from ggpi.policies.gaussian import GaussianPolicy as GaussianPolicy
+    from ggpi.policies.sb3 import load_sb3 as load_sb3
+    from ggpi.policies.wrapped import policy_from as policy_from
+    from ggpi.reward_learning import fit_reward as fit_reward
+    from ggpi.saving import load as load
+    from ggpi.saving import save as save
+    from ggpi.shipped import pretrained as pretrained
+    from ggpi.switching import GSP as GSP
+    from ggpi.switching import GSPs as GSPs
+    from ggpi.switching import compositions as compositions
+    from ggpi.switching import is_suffix_closed as is_suffix_closed
+    from ggpi.switching import missing_suffixes as missing_suffixes
+    from ggpi.switching import suffix_closure as suffix_closure
 
 __version__ = version("ggpi")
 register_when_possible()
@@ -80,12 +137,14 @@ _NAMES = {
 __all__ = [*_MODULES, *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"ggpi.{name}")
-    if name in _NAMES:
-        return getattr(import_module(f"ggpi.{_NAMES[name]}"), name)
-    raise AttributeError(f"module 'ggpi' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for Any
+
+    def __getattr__(name: str) -> Any:
+        if name in _MODULES:
+            return import_module(f"ggpi.{name}")
+        if name in _NAMES:
+            return getattr(import_module(f"ggpi.{_NAMES[name]}"), name)
+        raise AttributeError(f"module 'ggpi' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
