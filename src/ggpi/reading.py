@@ -7,10 +7,14 @@ memory        how many bytes a file may fill: the machine's memory
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
 import os
 import reprlib
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +40,21 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
     Beyond the paper: files come from elsewhere
     """
-    path = Path(path)
-    size = path.stat().st_size
-    if not path.is_file():
-        raise FileError(path, "expected a regular file")
+    size = file_size(path)
     if size > limit:
         raise FileError(path, f"has {size} bytes, expected at most {limit}")
-    return path.read_bytes()
+    return Path(path).read_bytes()
+
+
+def file_size(path: str | Path) -> int:
+    """The bytes of a regular file; pipes and devices may never end.
+
+    Beyond the paper: files come from elsewhere
+    """
+    found = Path(path).stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise FileError(path, "expected a regular file")
+    return found.st_size
 
 
 def read_text(path: str | Path, limit: int = JSON_LIMIT) -> str:
@@ -69,6 +81,23 @@ def parse_json(content: bytes, path: str | Path) -> Any:
         raise FileError(path, "damaged or not JSON: nested too deeply") from error
     except ValueError as error:
         raise FileError(path, f"damaged or not JSON: {short(error)}") from error
+
+
+@contextlib.contextmanager
+def as_file_errors(path: str | Path, field: str | None = None) -> Iterator[None]:
+    """Whatever goes wrong inside is the file's fault, and becomes a `FileError`; only a missing file stays one.
+
+    Beyond the paper: files come from elsewhere
+    """
+    try:
+        yield
+    except (FileError, FileNotFoundError, PermissionError, ImportError, Warning):
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
+        problem = f"cannot be read: {short(error) or type(error).__name__}"
+        raise FileError(path, problem, field=field) from error
 
 
 def short(value: Any, length: int = 200) -> str:

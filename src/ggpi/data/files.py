@@ -9,7 +9,6 @@ A directory is whole when its `about.json` is there, which is written last.
 from __future__ import annotations
 
 import contextlib
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,12 @@ import numpy as np
 
 from ggpi import io
 from ggpi.data.buffer import FIELDS
+from ggpi.data.opening import Npz, map_npy
 from ggpi.data.transitions import Transitions
+from ggpi.errors import FileError
+from ggpi.reading import as_file_errors, short
 
 FORMAT = "ggpi transitions 1"
-WRONG = (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
-"""What NumPy and we say of files that are damaged or not ours."""
 
 
 def write_npz(path: str | Path, data: Transitions) -> None:
@@ -40,18 +40,17 @@ def read_npz(path: str | Path) -> Transitions:
 
     Beyond the paper: data outlive the process that collected them
     """
-    try:
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if "format" not in file or str(file["format"]) != FORMAT:
-                raise ValueError(
-                    f"it holds {', '.join(file.files) or 'nothing'}, and is not of format {FORMAT!r}; "
-                    "ggpi.data.read_flat reads what others wrote"
-                )
-            data = Transitions(*(file[name] for name in FIELDS))
-            data.check(at_least=0)
-            return data
-    except WRONG as error:
-        raise ValueError(f"{path} cannot be read as transitions: {error}") from error
+    with contextlib.ExitStack() as stack, as_file_errors(path):
+        file = Npz(Path(path), stack)
+        if "format" not in file or str(file["format"]) != FORMAT:
+            raise FileError(
+                path,
+                f"it holds {short(', '.join(file)) or 'nothing'}, and is not of format {FORMAT!r}; "
+                "ggpi.data.read_flat reads what others wrote",
+            )
+        data = Transitions(*(file[name] for name in FIELDS))
+        data.check(at_least=0)
+        return data
 
 
 def write_npy(directory: str | Path, data: Transitions) -> None:
@@ -102,19 +101,13 @@ def read_npy(directory: str | Path) -> Transitions:
     directory = Path(directory)
     about = io.read_json(directory / "about.json")
     if about != {"format": FORMAT}:
-        raise ValueError(f"{directory / 'about.json'} is not of format {FORMAT!r}: found {about!r}")
-    return Transitions(*(map_npy(directory / f"{name}.npy") for name in FIELDS))
-
-
-def map_npy(path: Path) -> np.ndarray:
-    """One column, mapped.
-
-    Beyond the paper: data may be larger than memory
-    """
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except WRONG as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+        raise FileError(
+            directory / "about.json", f"is not of format {FORMAT!r}: found {short(about)}", field="format"
+        )
+    with as_file_errors(directory):
+        data = Transitions(*(map_npy(directory / f"{name}.npy") for name in FIELDS))
+        data.check_forms(at_least=0)
+        return data
 
 
 def _plain(data: Transitions) -> dict[str, np.ndarray]:

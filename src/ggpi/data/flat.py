@@ -12,6 +12,7 @@ Everything is read in blocks and checked on the way: an error names the file and
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
@@ -20,8 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.data.files import WRONG, begin_npy, finish_npy, map_npy, open_npy, read_npy
+from ggpi.data.files import begin_npy, finish_npy, open_npy, read_npy
+from ggpi.data.opening import Npz, check_dataset, check_memory, map_npy, open_hdf5
 from ggpi.data.transitions import Transitions, blocks
+from ggpi.errors import FileError
+from ggpi.reading import as_file_errors, short
 
 NAMES: dict[str, str | None] = {
     "state": "observations",
@@ -51,10 +55,17 @@ def read_flat(
 
     Beyond the paper: learn from data that others collected
     """
-    path = Path(path)
-    with ExitStack() as stack:
-        columns = _select(path, _open(path, stack), names or {})
+    path, names = Path(path), names or {}
+    unknown = sorted(set(names) - set(NAMES))
+    if unknown:
+        raise ValueError(f"names are given for {', '.join(NAMES)}, got {', '.join(unknown)}")
+    with ExitStack() as stack, as_file_errors(path):
+        columns = _select(path, _open(path, stack), names)
         _check(path, columns)
+        if mapped is None:
+            check_memory(
+                path, sum(math.prod(values.shape) * values.dtype.itemsize for values in columns.values())
+            )
         goes_on = _goes_on(path, columns)
         return _write(path, columns, goes_on, mapped)
 
@@ -62,46 +73,35 @@ def read_flat(
 def _open(path: Path, stack: ExitStack) -> Mapping[str, Any]:
     """The arrays of a file by name, not read yet."""
     if path.is_dir():
-        return {file.stem: map_npy(file) for file in path.glob("*.npy")}
+        return {file.stem: file for file in path.glob("*.npy")}
     if path.suffix not in (".npz", ".hdf5", ".h5"):
-        raise ValueError(f"{path} is no .npz, .hdf5 or .h5 file and no directory of .npy files")
+        raise FileError(path, "is no .npz, .hdf5 or .h5 file and no directory of .npy files")
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    try:
-        if path.suffix == ".npz":
-            return stack.enter_context(np.load(path, allow_pickle=False))
-        found: dict[str, Any] = {}
-        file = stack.enter_context(_h5py().File(path, "r"))
-        file.visititems(lambda name, item: found.update({name: item}) if hasattr(item, "dtype") else None)
-        return found
-    except (*WRONG, OSError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from error
+    return Npz(path, stack) if path.suffix == ".npz" else open_hdf5(path, stack)
 
 
-def _h5py() -> Any:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ImportError("HDF5 files need the extra: pip install '.[data]' in the checkout") from error
-    return h5py
+def _column(path: Path, name: str, there: Mapping[str, Any]) -> Any:
+    values = there[name]
+    if isinstance(values, Path):
+        return map_npy(values)
+    if not isinstance(values, np.ndarray):
+        check_dataset(path, name, values)
+    return values
 
 
 def _select(path: Path, there: Mapping[str, Any], names: Mapping[str, str | None]) -> Columns:
     """The columns that are there; those that must be, or were asked for by name, are."""
-    unknown = sorted(set(names) - set(NAMES))
-    if unknown:
-        raise ValueError(f"names are given for {', '.join(NAMES)}, got {', '.join(unknown)}")
     columns = {}
     for field, name in (NAMES | dict(names)).items():
         if name is not None and name in there:
-            try:
-                columns[field] = there[name]
-            except WRONG as error:
-                raise ValueError(f"{path}: {field} ({name!r}) cannot be read: {error}") from error
+            with as_file_errors(path, f"{field} ({name!r})"):
+                columns[field] = _column(path, name, there)
         elif field in ("state", "action") or names.get(field) is not None:
-            raise ValueError(
-                f"{path} has no {name!r} for {field}; it holds {', '.join(sorted(there)) or 'nothing'}: "
-                f"ggpi.data.read_flat(path, names={{{field!r}: …}}) says what it is called there"
+            raise FileError(
+                path,
+                f"has no {name!r} for {field}; it holds {short(', '.join(sorted(there))) or 'nothing'}: "
+                f"ggpi.data.read_flat(path, names={{{field!r}: …}}) says what it is called there",
             )
     return columns
 
@@ -110,18 +110,18 @@ def _check(path: Path, columns: Columns) -> None:
     """Shapes and types, before anything is read."""
     shape = columns["state"].shape
     if not shape or not shape[0]:
-        raise ValueError(f"{path}: state has shape {shape}, there are no transitions")
+        raise FileError(path, f"state has shape {shape}, there are no transitions")
     for field, values in columns.items():
-        about = f"{path}: {field} has shape {values.shape} and type {values.dtype}"
+        about = f"{field} has shape {values.shape} and type {values.dtype}"
         if values.shape[:1] != shape[:1]:
-            raise ValueError(f"{about}, but state has {shape[0]} rows")
+            raise FileError(path, f"{about}, but state has {shape[0]} rows")
         if field == "next_state" and values.shape != shape:
-            raise ValueError(f"{about}, but state has shape {shape}")
+            raise FileError(path, f"{about}, but state has shape {shape}")
         if field in VECTORS:
             if values.dtype.kind not in {2: "iuf", 1: "iu"}.get(values.ndim, ""):
-                raise ValueError(f"{about}: vectors [N, D] or integers [N] are wanted")
+                raise FileError(path, f"{about}: vectors [N, D] or integers [N] are wanted")
         elif values.size != shape[0] or values.dtype.kind not in "biuf":
-            raise ValueError(f"{about}: one number for each row is wanted")
+            raise FileError(path, f"{about}: one number for each row is wanted")
 
 
 def _goes_on(path: Path, columns: Columns) -> np.ndarray:
@@ -133,14 +133,15 @@ def _goes_on(path: Path, columns: Columns) -> np.ndarray:
         if field in columns:
             ends |= _flags(path, field, columns[field])
     if "episode" in columns:
-        number = np.asarray(columns["episode"]).reshape(size)
+        number = _whole(columns["episode"], "episode").reshape(size)
         ends[:-1] |= number[1:] != number[:-1]
     if "next_state" in columns:
         ends[:-1] |= ~_equal(columns["next_state"], columns["state"])
     elif not columns.keys() & {"terminated", "truncated", "episode"}:
-        raise ValueError(
-            f"{path} has neither next states nor the ends of episodes; names={{'next_state': …}}, or for "
-            "one of terminated, truncated and episode, says what they are called there"
+        raise FileError(
+            path,
+            "has neither next states nor the ends of episodes; names={'next_state': …}, or for "
+            "one of terminated, truncated and episode, says what they are called there",
         )
     return ~ends
 
@@ -149,7 +150,7 @@ def _flags(path: Path, field: str, values: Any) -> np.ndarray:
     values = np.asarray(values).reshape(-1)
     wrong = values[(values != 0) & (values != 1)]
     if len(wrong):
-        raise ValueError(f"{path}: {field} is true or false, got {wrong[0]!r}")
+        raise FileError(path, f"{field} is true or false, got {wrong[0]!r}")
     return values.astype(bool)
 
 
@@ -167,15 +168,26 @@ def _numbers(values: Any) -> np.ndarray:
     """Vectors in single precision, integers [N] or [N, 1] as whole numbers [N]."""
     values = np.asarray(values)
     if values.dtype.kind in "iu" and values.shape[1:] in ((), (1,)):
-        return values.reshape(-1).astype(np.int32)
-    return values.astype(np.float32)
+        return _whole(values, "a state or an action").reshape(-1).astype(np.int32)
+    with np.errstate(over="ignore"):  # what becomes infinite is found by who looks for that
+        return values.astype(np.float32)
+
+
+def _whole(values: Any, what: str) -> np.ndarray:
+    """Numbers that are whole, and fit into 32 bits."""
+    values = np.asarray(values)
+    wrong = values[~((values >= -(2**31)) & (values < 2**31))]
+    wrong = values[values != np.floor(values)] if not len(wrong) and values.dtype.kind == "f" else wrong
+    if len(wrong):
+        raise ValueError(f"{what} is a whole number of 32 bits, got {wrong[0]!r}")
+    return values
 
 
 def _write(path: Path, columns: Columns, goes_on: np.ndarray, mapped: str | Path | None) -> Transitions:
     """All rows that have a next state, in memory or in a directory."""
     kept = np.ones(len(goes_on), bool) if "next_state" in columns else goes_on
     if not kept.any():
-        raise ValueError(f"{path} has no next states and no two rows of one episode: no transitions")
+        raise FileError(path, "has no next states and no two rows of one episode: no transitions")
     if mapped is not None:
         begin_npy(mapped)
     written = {field: _copied(path, field, columns, kept, mapped) for field in VECTORS}
@@ -206,7 +218,7 @@ def _bookkeeping(path: Path, columns: Columns, goes_on: np.ndarray, kept: np.nda
         )
     behaviour = np.full(len(starts), -1, np.int32)
     if "behaviour" in columns:
-        behaviour = np.asarray(columns["behaviour"]).reshape(-1).astype(np.int32)
+        behaviour = _whole(columns["behaviour"], "behaviour").reshape(-1).astype(np.int32)
     last = np.append(episode[kept][1:] != episode[kept][:-1], True)
     return {
         "terminated": terminated[kept],
@@ -235,7 +247,7 @@ def _copied(path: Path, field: str, columns: Columns, kept: np.ndarray, mapped: 
             bad = np.flatnonzero(~np.isfinite(block).reshape(len(block), -1).all(axis=1))
             if len(bad):
                 at = rows.start + int(chosen[bad[0]])
-                raise ValueError(f"{path}: {field} has numbers that are not finite, the first in row {at}")
+                raise FileError(path, f"{field} has numbers that are not finite, the first in row {at}")
             result[done : done + len(block)] = block
             done += len(block)
         return result if mapped is None else None

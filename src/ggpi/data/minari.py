@@ -7,16 +7,20 @@ belongs to the reset, so that what is written and read again is the same.
 from __future__ import annotations
 
 import contextlib
+import json
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 
 from ggpi.data.files import begin_npy, finish_npy, open_npy, read_npy
+from ggpi.data.opening import check_dataset, open_hdf5
 from ggpi.data.transitions import Transitions
+from ggpi.errors import FileError
+from ggpi.reading import JSON_LIMIT, as_file_errors, read_bytes, short
 from ggpi.spaces import check_action_space, state_reader
 
 
@@ -58,31 +62,88 @@ def read_minari(
 
     Beyond the paper: learn from data that others collected
     """
-    dataset = _minari().load_dataset(dataset_id, download=False)
+    folder = _minari().storage.get_dataset_path(dataset_id) / "data"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no dataset {dataset_id!r} in {folder}")
+    facts = _facts(folder / "metadata.json")
     try:
-        read = state_reader(dataset.observation_space, keys)
-        check_action_space(dataset.action_space)
+        read = state_reader(facts.observation_space, keys)
+        check_action_space(facts.action_space)
     except (KeyError, TypeError) as error:
         raise type(error)(f"dataset {dataset_id!r}: {error.args[0]}") from error
-    if not dataset.total_episodes:
-        raise ValueError(f"dataset {dataset_id!r} has no episodes")
-    data = _copied(dataset, read, mapped)
+    path = folder / "main_data.hdf5"
+    if not path.exists():
+        raise FileError(path, "is not there; datasets of Minari are read if their format is HDF5")
+    with contextlib.ExitStack() as stack, as_file_errors(path):
+        data = _copied(path, open_hdf5(path, stack), facts, read, mapped)
     try:
         data.check()
     except ValueError as error:
-        raise ValueError(f"dataset {dataset_id!r}: {error}") from error
+        raise FileError(path, f"dataset {dataset_id!r}: {error}") from error
     return data
 
 
-def _copied(dataset: Any, read: Callable[[Any], np.ndarray], mapped: str | Path | None) -> Transitions:
+INFOS = ("infos/behaviour", "infos/step")
+READ = ("observations", "actions", "rewards", "terminations", "truncations", "infos")
+
+
+class Facts(NamedTuple):
+    """What `metadata.json` says of a dataset.
+
+    Beyond the paper: learn from data that others collected
+    """
+
+    observation_space: Any
+    action_space: Any
+    episodes: int
+    steps: int
+
+
+def _facts(path: Path) -> Facts:
+    """Minari itself would make the environment of a dataset without spaces, and so run what the file names."""
+    with as_file_errors(path):
+        held = json.loads(read_bytes(path, JSON_LIMIT))
+        spaces = [_space_of(json.loads(held[name])) for name in ("observation_space", "action_space")]
+        counts = [held["total_episodes"], held["total_steps"]]
+    for name, count in zip(("total_episodes", "total_steps"), counts, strict=True):
+        if not isinstance(count, int) or not 0 < count < 2**40:
+            raise FileError(path, f"expected a positive number, got {short(count)}", field=name)
+    return Facts(*spaces, *counts)
+
+
+def _space_of(held: Any) -> Any:
+    """A space from its JSON: boxes, numbers from 0, and dictionaries of these."""
+    kind = held["type"]
+    if kind == "Dict":
+        return Dict({str(name): _space_of(part) for name, part in held["subspaces"].items()})
+    if kind == "Discrete":
+        return Discrete(held["n"], start=held["start"])
+    if kind != "Box":
+        raise ValueError(f"expected a space of kind Box, Discrete or Dict, got {short(kind)}")
+    dtype, shape = np.dtype(held["dtype"]), tuple(held["shape"])
+    low, high = (np.asarray(held[name], dtype) for name in ("low", "high"))
+    if low.shape != shape or high.shape != shape or not (low <= high).all():
+        raise ValueError(f"a box of shape {shape} has bounds of this shape, low ≤ high")
+    return Box(low, high, shape, dtype.type)
+
+
+def _copied(
+    path: Path,
+    there: dict[str, Any],
+    facts: Facts,
+    read: Callable[[Any], np.ndarray],
+    mapped: str | Path | None,
+) -> Transitions:
     """Every episode's rows, in memory or on disk."""
-    columns, done, outside, size = {}, 0, 0, int(dataset.total_steps)
+    columns, done, outside, size = {}, 0, 0, facts.steps
+    episodes = _episodes(path, there, facts)
     if mapped is not None:
         begin_npy(mapped)
     with contextlib.ExitStack() as stack:
-        for number, episode in enumerate(dataset.iterate_episodes()):
-            rows = _columns(episode, read) | {"episode": np.full(len(episode.actions), number)}
-            rows["action"], clipped = _clipped(rows["action"], dataset.action_space)
+        for number, episode in enumerate(episodes):
+            rows = _columns(_arrays(episode), read)
+            rows["episode"] = np.full(len(rows["action"]), number)
+            rows["action"], clipped = _clipped(rows["action"], facts.action_space)
             for name, values in rows.items():
                 if name not in columns:
                     shape = (size, *values.shape[1:])
@@ -93,6 +154,8 @@ def _copied(dataset: Any, read: Callable[[Any], np.ndarray], mapped: str | Path 
                     )
                 columns[name][done : done + len(values)] = values
             done, outside = done + len(rows["action"]), outside + clipped
+        if done != size:
+            raise FileError(path, f"has {done} steps in {facts.episodes} episodes, expected {size}")
     if outside:
         warnings.warn(
             f"{outside} of {size} actions were outside of the action space and clipped", stacklevel=3
@@ -101,6 +164,40 @@ def _copied(dataset: Any, read: Callable[[Any], np.ndarray], mapped: str | Path 
         return Transitions(**columns)
     finish_npy(mapped)
     return read_npy(mapped)
+
+
+def _episodes(path: Path, there: dict[str, Any], facts: Facts) -> list[dict[str, Any]]:
+    """The datasets of each episode by name, after what they declare was checked; they hold all the steps."""
+    episodes: list[dict[str, Any]] = [{} for _ in range(min(facts.episodes, len(there)))]
+    numbers = {f"episode_{number}": number for number in range(len(episodes))}
+    for name, values in there.items():
+        group, _, rest = name.partition("/")
+        if (
+            group in numbers
+            and rest.split("/")[0] in READ
+            and (rest in INFOS or not rest.startswith("infos"))
+        ):
+            check_dataset(path, name, values)
+            episodes[numbers[group]][rest] = values
+    steps = sum(episode["rewards"].size for episode in episodes if "rewards" in episode)
+    if steps != facts.steps or len(episodes) != facts.episodes:
+        raise FileError(
+            path,
+            f"has {steps} steps in {len(episodes)} episodes, metadata.json says {facts.steps} in {facts.episodes}",
+        )
+    return episodes
+
+
+def _arrays(datasets: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of one episode; observations that are dictionaries are gathered."""
+    found: dict[str, Any] = {}
+    for name, values in datasets.items():
+        group, _, rest = name.partition("/")
+        if group == "observations" and rest:
+            found.setdefault(group, {})[rest] = values[()]
+        else:
+            found[name] = values[()]
+    return found
 
 
 def _minari() -> Any:
@@ -136,21 +233,29 @@ def _space(*values: np.ndarray) -> Any:
     return Box(-np.inf, np.inf, values[0].shape[1:], values[0].dtype.type)
 
 
-def _columns(episode: Any, read: Callable[[Any], np.ndarray]) -> dict[str, np.ndarray]:
-    seen, acted, size = read(episode.observations), _single(episode.actions), len(episode.actions)
-    truncated = np.array(episode.truncations, bool)
-    terminated = np.array(episode.terminations, bool)
+def _columns(episode: dict[str, Any], read: Callable[[Any], np.ndarray]) -> dict[str, np.ndarray]:
+    seen, acted = read(episode["observations"]), _single(episode["actions"])
+    size = len(acted)
+    truncated, terminated = (np.array(episode[name], bool) for name in ("truncations", "terminations"))
+    if not size or len(seen) != size + 1 or not len(truncated) == len(terminated) == size:
+        raise ValueError(
+            f"{len(seen)} observations, {size} actions, {len(terminated)} terminations and {len(truncated)} "
+            "truncations are not an episode"
+        )
     truncated[-1] |= not terminated[-1]
-    infos = {name: np.asarray(values) for name, values in (episode.infos or {}).items() if values is not None}
-    return {
+    rows = {
         "state": seen[:-1],
         "action": acted,
         "next_state": seen[1:],
         "terminated": terminated,
         "truncated": truncated & ~terminated,
-        "behaviour": infos["behaviour"][1:] if "behaviour" in infos else np.full(size, -1),
-        "step": infos["step"][1:] if "step" in infos else np.arange(size),
+        "behaviour": episode["infos/behaviour"][1:] if "infos/behaviour" in episode else np.full(size, -1),
+        "step": episode["infos/step"][1:] if "infos/step" in episode else np.arange(size),
     }
+    for name, values in rows.items():
+        if len(values) != size:
+            raise ValueError(f"{len(values)} of {name} for {size} steps")
+    return rows
 
 
 def _single(values: Any) -> np.ndarray:

@@ -64,9 +64,15 @@ class Transitions:
         Fewer rows than `at_least`, shapes or types that are neither of vectors nor of integers, numbers that
         are not finite.
         """
+        self.check_forms(at_least=at_least)
+        for name in ("state", "action", "next_state"):
+            _check_finite(name, getattr(self, name))
+
+    def check_forms(self, *, at_least: int = 1) -> None:
+        """The part of `check` that looks at shapes and types only."""
         if len(self) < at_least:
             raise ValueError(f"{len(self)} transitions are too few, {at_least} are needed")
-        for name in ("state", "action"):
+        for name in ("state", "action", "next_state"):
             _check_form(name, getattr(self, name))
         for name, kinds, wanted in (
             *((name, "biu", "booleans") for name in ("terminated", "truncated")),
@@ -77,8 +83,6 @@ class Transitions:
                 raise ValueError(
                     f"{name} has type {values.dtype} and shape {values.shape}: {wanted} [N] are wanted"
                 )
-        for name in ("state", "action", "next_state"):
-            _check_finite(name, getattr(self, name))
 
     def episodes(self) -> Iterator[Transitions]:
         """One after the other."""

@@ -5,6 +5,7 @@ whether they belong there, names, horizons, and the directory. Transitions are c
 or read. A fit that was stopped goes on when the same command is given again.
 """
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from rich.table import Table
 from ggpi import saving
 from ggpi.collection import collect
 from ggpi.data import Transitions, read_flat, read_minari, read_npy, read_npz, write_npz
+from ggpi.data.opening import Npz
 from ggpi.diagnosis.report import names as distinct
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.fit import fit
@@ -171,8 +173,8 @@ def read_data(name: str, keys: Sequence[str] = ()) -> Transitions:
     if path.is_dir():
         return read_npy(path) if (path / "about.json").exists() else read_flat(path)
     if path.suffix == ".npz" and path.exists():
-        with np.load(path, allow_pickle=False) as file:
-            ours = "format" in file.files
+        with contextlib.ExitStack() as stack:
+            ours = "format" in Npz(path, stack)
         return read_npz(path) if ours else read_flat(path)
     if path.suffix in (".npz", ".hdf5", ".h5"):
         return read_flat(path)

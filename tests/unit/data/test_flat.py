@@ -198,12 +198,12 @@ def test_names_and_files_that_are_not_there(tmp_path):
         read_flat(path, names={"reward": "rewards"})
     with pytest.raises(FileNotFoundError, match=r"none\.npz"):
         read_flat(tmp_path / "none.npz")
-    with pytest.raises(ValueError, match=r"file\.csv is no \.npz"):
+    with pytest.raises(ValueError, match=r"file\.csv: is no \.npz"):
         read_flat(tmp_path / "file.csv")
     np.savez(path, observations=np.array([{}]), actions=np.zeros(1))
-    with pytest.raises(ValueError, match=r"file\.npz: state \('observations'\) cannot be read: .*pickle"):
+    with pytest.raises(ValueError, match=r"file\.npz: observations: cannot be read: .*pickle"):
         read_flat(path)
     for name in ("bad.npz", "bad.h5"):
         (tmp_path / name).write_bytes(b"nothing of the kind")
-        with pytest.raises(ValueError, match=rf"{name} cannot be read"):
+        with pytest.raises(ValueError, match=rf"{name}: cannot be read"):
             read_flat(tmp_path / name)
