@@ -41,6 +41,14 @@ def test_closure_is_closed_keeps_its_members_and_is_the_least(gsps):
     assert set(missing_suffixes(gsps)) <= needed
 
 
+def test_what_a_set_says_of_itself():
+    gsps = suffix_closure([GSP((0, 3, 1), (0.1, 0.5)), GSP((1,))])
+    assert list(gsps) == [GSP((0, 3, 1), (0.1, 0.5)), GSP((1,)), GSP((3, 1), (0.5,))], "suffixes come last"
+    assert (gsps.num_policies, gsps.depth) == (4, 3)
+    ends_in_the_first = compositions(3, 2, 0.5, last=0)
+    assert set(ends_in_the_first) == {GSP((0,)), GSP((1, 0), (0.5,)), GSP((2, 0), (0.5,))}
+
+
 def test_repeats_of_the_last_policy_say_nothing():
     assert GSP((0, 1, 1, 1), (0.1, 0.5, 0.9)) == GSP((0, 1), (0.1,))
     assert GSP((0, 0, 1), (0.1, 0.1)) != GSP((0, 1), (0.1,))

@@ -85,6 +85,19 @@ def test_replay_learns_off_policy_and_knows_terminals():
     assert variation(np.asarray(ghm.mu)[:2], truth[:2]) < 0.03
 
 
+@pytest.mark.parametrize("learn", [cetd, cemc])
+def test_no_key_is_used_twice(learn):
+    """Checked by JAX itself."""
+    with jax.debug_key_reuse(True):
+        learn(three_states(), ONE_ACTION, 0.9, num_steps=2, key=jax.random.key(0))
+
+
+def test_replay_uses_no_key_twice():
+    data = rollout(GSP((0,)), [ONE_ACTION], three_states(), num_steps=3, start=2)
+    with jax.debug_key_reuse(True):
+        cetd_replay(data, ONE_ACTION, 0.9, num_steps=2, key=jax.random.key(0))
+
+
 def test_learned_models_can_be_sampled():
     ghm = cetd(three_states(), ONE_ACTION, 0.9, num_steps=10, logits=START, key=jax.random.key(0))
     drawn = ghm.sample(jnp.zeros(20_000, int), jnp.zeros(20_000, int), key=jax.random.key(1))

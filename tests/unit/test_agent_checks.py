@@ -58,6 +58,25 @@ def test_array_rewards_have_the_size_of_the_mdp(finite, reward, words):
         ggpi.GGPIAgent(finite.ghms, reward, depth=1)
 
 
+def test_sets_are_closed_and_first_actions_can_be_scored(finite):
+    ghms = ggpi.exact_ghms(
+        ggpi.TabularMDP(np.full((2, 2, 2), 0.5)), [np.full((2, 2), 0.5)] * 2, 0.9, (0.5, 0.2)
+    )
+    assert finite.first_actions == "all"
+    with pytest.raises(ValueError, match="not suffix-closed; it lacks π1"):
+        ggpi.GGPIAgent(ghms, np.ones(2), gsps=[ggpi.GSP((0, 1), (0.5,))])
+    with pytest.raises(ValueError, match="depth 2 needs models of one α"):
+        ggpi.GGPIAgent(ghms, np.ones(2), depth=2)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        ggpi.GGPIAgent(ghms, np.ones(2), depth=1, first_actions=0)
+
+
+def test_a_batch_has_as_many_states_as_rewards():
+    agent = ggpi.GGPIAgent(learned(), rewards.targets(np.zeros((3, 2)), 1.0), depth=1, num_samples=2)
+    with pytest.raises(ValueError, match=r"there are 3 rewards.*got a batch \[2\]"):
+        agent.act(np.zeros((2, 2)), key=KEY)
+
+
 @pytest.mark.parametrize("state", [6, 9999, -5, 0.5, np.nan, [0, 7]])
 def test_numbered_states_have_a_range(finite, state):
     with pytest.raises(ValueError, match="whole numbers from 0 to 5, got"):

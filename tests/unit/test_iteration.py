@@ -1,12 +1,14 @@
 """Policy iteration with GGPI: stops, counts, and agreement with plain dynamic programming."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ggpi import GSP, compositions, policy_iteration, q_star
+from ggpi import GSP, TabularMDP, compositions, policy_iteration, q_star
 from ggpi.envs import four_rooms
 from ggpi.evaluation import ghm_draws
 from worlds import bellman_q, worlds
@@ -34,6 +36,52 @@ def test_newest_last_loses_nothing(world, depth):
         for newest in (False, True)
     ]
     assert runs[0].iterations == runs[1].iterations
+
+
+def corridor(length):
+    """Left and right; the far right pays. The values of distant cells are told apart only by going there."""
+    following = np.clip(np.arange(length)[:, None] + [-1, 1], 0, length - 1)
+    return TabularMDP(np.eye(length)[following]), np.eye(length)[-1]
+
+
+@pytest.mark.parametrize("seed", [4, 6, 8])
+def test_newest_last_ends_plans_in_the_newest_policy(seed):
+    """Depth 2 visits the same policies either way; plans that all ended in the first policy would visit others."""
+    rng = np.random.default_rng(seed)
+    mdp, reward = TabularMDP(np.eye(6)[rng.integers(6, size=(6, 2))]), rng.normal(size=(6, 2))
+    first = np.eye(2)[np.zeros(6, int)]
+    all_plans, newest = (
+        policy_iteration(mdp, reward, 0.9, 0.3, depth=2, newest_last=flag, start=first)
+        for flag in (False, True)
+    )
+    assert all_plans.stopped == newest.stopped == "stable"
+    assert all_plans.iterations == newest.iterations == 3
+    for one, other in zip(all_plans.policies, newest.policies, strict=True):
+        np.testing.assert_array_equal(one.pi, other.pi)
+
+
+def test_newest_last_takes_fewer_samples():
+    """Iteration k has k policies: k² plans of depth 2, of which k end in the newest."""
+    mdp, reward = corridor(4)
+    options = {"depth": 2, "num_samples": 1, "max_iterations": 3, "key": KEY}
+    runs = [policy_iteration(mdp, reward, 0.9, 0.3, newest_last=flag, **options) for flag in (False, True)]
+    assert [run.iterations for run in runs] == [3, 3]
+    draws = [
+        [ghm_draws(compositions(k, 2, 0.3, last=last and k - 1)) for k in (1, 2, 3)] for last in (None, True)
+    ]
+    assert [run.ghm_draws for run in runs] == [8 * sum(part) for part in draws]
+    assert runs[0].ghm_samples == 8 * sum(k + 2 * k * (k - 1) for k in (1, 2, 3))
+
+
+def test_every_iteration_has_noise_of_its_own():
+    """All actions lead everywhere alike, so that the choice is noise alone; 24 states choose again by 4⁻²⁴ each."""
+    mdp = TabularMDP(np.full((24, 4, 24), 1 / 24))
+    run = policy_iteration(
+        mdp, np.arange(24.0), 0.9, 0.3, newest_last=True, num_samples=2, max_iterations=3, key=KEY
+    )
+    assert run.stopped == "limit"
+    for one, other in itertools.combinations(run.policies, 2):
+        assert not np.array_equal(one.pi, other.pi)
 
 
 def test_samples_are_counted():

@@ -81,6 +81,12 @@ def test_policy_iteration_does_not_cycle_on_ties():
     assert policy_iteration(mdp, np.ones(mdp.num_states), 0.9).iterations == 1
 
 
+def test_of_equal_actions_the_first_is_taken():
+    mdp = four_rooms()
+    solution = value_iteration(mdp, np.zeros(mdp.num_states), 0.9)
+    np.testing.assert_array_equal(solution.pi, np.eye(4)[np.zeros(mdp.num_states, int)])
+
+
 def test_policy_iteration_reports_its_limit_and_starts_where_told():
     mdp = four_rooms()
     goal = mdp.indicator((1, 11))

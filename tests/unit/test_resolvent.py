@@ -37,6 +37,8 @@ def test_krylov_takes_a_guess_and_zeros():
     v = _Krylov(P, 0.9).solve(f)
     np.testing.assert_array_equal(_Krylov(P, 0.9).solve(f, guess=v), v)
     np.testing.assert_array_equal(_Krylov(P, 0.9).solve(0 * f, guess=v), 0.0)
+    other = np.nextafter(v, np.inf)
+    np.testing.assert_array_equal(_Krylov(P, 0.9).solve(f, guess=other), other)
 
 
 def test_wide_graphs_are_not_factorised():

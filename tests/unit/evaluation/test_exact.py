@@ -3,10 +3,12 @@
 from types import SimpleNamespace
 
 import jax
+import numpy as np
 import pytest
 
 import ggpi
 from ggpi.ghm import GHMs
+from worlds import bellman_q_gsp
 
 
 @pytest.mark.parametrize("evaluate", [ggpi.evaluate, ggpi.evaluate_sampled])
@@ -16,3 +18,20 @@ def test_learned_models_are_refused(evaluate):
     options = {} if evaluate is ggpi.evaluate else {"num_samples": 2, "key": jax.random.key(0)}
     with pytest.raises(ValueError, match=r"ggpi\.exact_ghms, got learned ones: .*GGPIAgent.*\.plan"):
         evaluate([ggpi.GSP((0,))], learned, [1.0], **options)
+
+
+def test_values_solve_the_switching_policys_own_bellman_equation():
+    """One world of four states with unequal α; the laws do it for many."""
+    rng = np.random.default_rng(0)
+    P, r = rng.dirichlet(np.ones(4), (4, 2)), rng.normal(size=(4, 2))
+    pis = rng.dirichlet(np.ones(2), (3, 4))
+    ghms = ggpi.exact_ghms(ggpi.TabularMDP(P), list(pis), 0.9, (0.5, 0.2))
+    gsps = [
+        ggpi.GSP((0, 1, 2), (0.5, 0.2)),
+        ggpi.GSP((0, 2, 1), (0.2, 0.5)),
+        ggpi.GSP((2, 0), (0.2,)),
+        ggpi.GSP((1,)),
+    ]
+    q = ggpi.evaluate(gsps, ghms, r)
+    for gsp in gsps:
+        np.testing.assert_allclose(q[gsp], bellman_q_gsp(P, pis, gsp, r, 0.9), rtol=1e-10)

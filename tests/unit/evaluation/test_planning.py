@@ -152,6 +152,42 @@ def test_no_two_calls_and_no_two_rows_share_noise(monkeypatch):
     assert len(np.unique(plan.value)) == 3
 
 
+def test_terminal_states_are_entered_once_and_never_left():
+    """0 → end: ρ(end) = 7 is paid once, r(0) = 1 once, and nothing from the end on, at any depth."""
+    mdp = ggpi.TabularMDP(np.eye(2)[np.ones((2, 1), int)], [False, True])
+    ghms = ggpi.exact_ghms(mdp, [np.ones((2, 1))] * 2, GAMMA, 0.5)
+    agent = ggpi.GGPIAgent(ghms, rewards.arrival([3.0, 7.0]), depth=2, num_samples=2)
+    np.testing.assert_allclose(
+        agent.plan(np.arange(2), key=KEY).value[..., 0], [[7.0] * 4, [0.0] * 4], rtol=1e-6
+    )
+    leaving = agent.with_reward(rewards.state([1.0, 5.0])).plan(np.arange(2), key=KEY).value[..., 0]
+    np.testing.assert_allclose(leaving, [[1.0] * 4, [0.0] * 4], rtol=1e-6)
+    fresh = ggpi.GGPIAgent(ghms, rewards.state_action([[1.0], [5.0]]), depth=2, num_samples=2)
+    np.testing.assert_allclose(fresh.plan(np.arange(2), key=KEY).value[..., 0], leaving, rtol=1e-6)
+
+
+def test_equal_policies_have_noise_of_their_own():
+    """64 samples of five states would have to coincide."""
+    mdp = ggpi.TabularMDP(np.full((5, 2, 5), 1 / 5))
+    ghms = ggpi.exact_ghms(mdp, [np.full((5, 2), 0.5)] * 2, GAMMA, ())
+    agent = ggpi.GGPIAgent(ghms, np.arange(5.0), depth=1, num_samples=64, first_actions="head")
+    plan = agent.plan(0, key=KEY)
+    assert not np.array_equal(plan.samples(0)[0], plan.samples(1)[0])
+
+
+def test_at_least_as_many_samples_as_asked_for(monkeypatch):
+    """Two samples a call: three need two calls. A reward on the host sees each."""
+    monkeypatch.setattr(agents, "LARGEST", 2 * SIZE)
+    seen = []
+
+    def reward(state):
+        seen.append(float(state[0]))
+        return seen[-1]
+
+    ggpi.GGPIAgent(noisy(1), rewards.arrival(reward), depth=1, num_samples=3).act(np.zeros(SIZE), key=KEY)
+    assert len({number for number in seen if number}) == 4
+
+
 SIZE = 6
 
 
@@ -208,15 +244,17 @@ def descendants(keys, generations, children=3):
 
 
 @pytest.mark.parametrize("first_actions", ["head", 2])
-def test_no_key_of_a_policy_leads_to_a_models_noise(first_actions):
+def test_no_key_of_a_policy_leads_to_a_models_noise(monkeypatch, first_actions):
     """What a policy makes of its key is its own affair; nobody else may draw from that key or what it yields."""
     agent = ggpi.GGPIAgent(
         noisy(2), rewards.arrival(lambda state: state[0]), depth=2, num_samples=2, first_actions=first_actions
     )
-    plan = agent.plan(np.zeros(SIZE), key=KEY)
+    monkeypatch.setattr(agents, "LARGEST", 1)  # two states in two parts, a sample a call
+    plan = agent.plan(np.zeros((2, SIZE)), key=KEY)
     ends = np.concatenate([end.reshape(-1, SIZE) for i in range(len(agent.gsps)) for end in plan.samples(i)])
     noise = {row.tobytes() for row in np.asarray(ends[:, :2], np.float32).reshape(-1, 1)}
-    keys = np.unique(np.asarray(jax.random.key_data(keys_in(ends[:, 2:]))), axis=0)
+    actions = np.concatenate([ends[:, 2:], plan.action])
+    keys = np.unique(np.asarray(jax.random.key_data(keys_in(actions))), axis=0)
     spread = descendants(jax.random.wrap_key_data(jnp.asarray(keys)), 4)
     drawn = np.asarray(jax.jit(jax.vmap(lambda key: jax.random.normal(key, (8,))))(spread))
     assert not noise & {number.tobytes() for number in drawn.reshape(-1, 1)}

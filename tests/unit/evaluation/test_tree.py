@@ -26,14 +26,16 @@ def tree_of(gsps, form):
 
 
 class Diary:
-    """Policy i writes the digit i + 1 behind the state where its segment starts, and takes the action i + 1."""
+    """Policy i writes the digit i + 1 behind the state where its segment starts.
+
+    Its action is that digit behind the last one of the state: it tells where, and by whom.
+    """
 
     def act(self, block, x, *, key):
-        digits = jnp.array(block.policies, jnp.float32) + 1
-        return jnp.broadcast_to(digits[:, None], x.shape[:2])
+        return 10 * (x[..., 0] % 10) + jnp.array(block.policies, jnp.float32)[:, None] + 1
 
     def move(self, block, x, action, *, key):
-        return 10 * x + self.act(block, x, key=key)[..., None]
+        return 10 * x + jnp.array(block.policies, jnp.float32)[:, None, None] + 1
 
 
 class Noise:
@@ -85,7 +87,7 @@ def test_chains_are_worth_what_the_theorem_says(gsps, form):
 
 def exact_worth(gsp, start, form):
     def r(x, policy):
-        return x % 97 + (100 * (policy + 1) if form == "state_action" else 0)
+        return x % 97 + (100 * (10 * (x % 10) + policy + 1) if form == "state_action" else 0)
 
     w, states = composition_weights(GAMMA, gsp.alphas), diary(start, gsp.policies)
     ahead = w[-1] * r(states[-1], gsp.policies[-1])
@@ -107,11 +109,11 @@ def test_every_draw_has_noise_of_its_own(gsps):
     assert len(np.unique(rows, axis=0)) == len(rows)
 
 
-def test_first_actions_are_those_of_the_segments_own_policy():
+@every_set
+def test_first_actions_are_those_of_the_segments_own_policy(gsps):
     """`first` [K, P]: policy k's action in state p starts the segments of policy k, in every sample of state p."""
-    gsps = SETS["equal α"]
     tree, paths = tree_of(gsps, "state_action")
-    first = jnp.array([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])
+    first = jnp.array([[100.0, 101.0], [200.0, 201.0], [300.0, 301.0]])
     drawn = draw(tree, Diary(), jnp.zeros((2, 1)), first, 2, form="state_action", key=KEY)
     for gsp, path in zip(gsps, paths, strict=True):
         block, place = path[0]
@@ -119,4 +121,5 @@ def test_first_actions_are_those_of_the_segments_own_policy():
             drawn[0][block].start_action[place], np.repeat(first[gsp.head][:, None], 2, 1)
         )
         for m, (block, place) in list(enumerate(path))[1:]:
-            assert (np.asarray(drawn[m][block].start_action[place]) == gsp.policies[m] + 1).all()
+            expected = 10 * (gsp.policies[m - 1] + 1) + gsp.policies[m] + 1
+            assert (np.asarray(drawn[m][block].start_action[place]) == expected).all()

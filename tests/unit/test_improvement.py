@@ -1,0 +1,74 @@
+"""Greedy policies of given values: ties, heads and shapes."""
+
+import numpy as np
+import pytest
+
+import ggpi
+from ggpi.improvement import break_ties
+from ggpi.switching import GSPs
+
+LEFT, RIGHT, BOTH = [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]
+
+
+def values_of(gsps, policies, array):
+    policies = [ggpi.TabularPolicy(pi, f"π{i}") for i, pi in enumerate(policies)]
+    return ggpi.QValues(np.array(array, float), ggpi.suffix_closure(gsps), policies)
+
+
+def test_the_head_rule_averages_over_tied_heads():
+    """State 0: both heads have the same V, so half of each; in state 1 the second is better."""
+    q = values_of(
+        [ggpi.GSP((0,)), ggpi.GSP((1,))], [[LEFT] * 2, [RIGHT] * 2], [[[3, 0], [1, 0]], [[0, 3], [0, 2]]]
+    )
+    np.testing.assert_array_equal(ggpi.improve_head(q).pi, [BOTH, RIGHT])
+
+
+def test_the_head_rule_counts_every_tied_plan():
+    """Three plans are tied; two of them start with policy 1."""
+    gsps = [ggpi.GSP((1, 0), (0.5,)), ggpi.GSP((0,)), ggpi.GSP((1,))]
+    q = values_of(gsps, [[LEFT], [RIGHT]], [[[0, 1]], [[1, 0]], [[0, 1]]])
+    np.testing.assert_allclose(ggpi.improve_head(q).pi, [[1 / 3, 2 / 3]])
+
+
+def test_the_head_rule_goes_by_v_and_improve_by_q():
+    """Plan 0 has the best action value, 5, but its head hardly takes that action."""
+    gsps = [ggpi.GSP((0,)), ggpi.GSP((1,))]
+    q = values_of(gsps, [[[0.1, 0.9]], [LEFT]], [[[5, 0]], [[2, 3]]])
+    np.testing.assert_array_equal(q.v, [[0.5], [2.0]])
+    np.testing.assert_array_equal(ggpi.improve_head(q).pi, [LEFT])
+    np.testing.assert_array_equal(ggpi.improve(q).pi, [LEFT])
+    np.testing.assert_array_equal(ggpi.improve(q.array[1]).pi, [RIGHT])
+
+
+def test_the_best_of_all_plans_counts_not_their_mean():
+    q = np.array([[[4.0, 0.0]], [[0.0, 3.0]], [[0.0, 3.0]]])
+    np.testing.assert_array_equal(ggpi.improve(q).pi, [LEFT])
+
+
+def test_an_open_set_has_no_head_rule():
+    policies = [ggpi.TabularPolicy([LEFT], "one"), ggpi.TabularPolicy([RIGHT], "two")]
+    q = ggpi.QValues(np.zeros((1, 1, 2)), GSPs((ggpi.GSP((0, 1), (0.5,)),)), policies)
+    with pytest.raises(ValueError, match=r"lacks 1 suffixes \(two\)"):
+        ggpi.improve_head(q)
+
+
+def test_the_first_of_tied_actions_is_one_action():
+    maximisers = np.array([[True, False, True], [False, True, True], [False, False, True]])
+    np.testing.assert_array_equal(break_ties(maximisers, "first"), np.eye(3))
+    np.testing.assert_array_equal(break_ties(maximisers, "uniform")[0], [0.5, 0, 0.5])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_ties_stay_among_the_maximisers(seed):
+    maximisers = np.array([[False, True, True], [True, False, False]] * 20)
+    pi = break_ties(maximisers, "random", seed)
+    assert (pi.sum(axis=1) == 1).all() and (pi <= maximisers).all()
+    assert len(np.unique(pi[::2], axis=0)) == 2, "each state has its own lot"
+
+
+def test_values_of_one_plan_by_place_or_by_name():
+    gsps = [ggpi.GSP((0, 1), (0.5,)), ggpi.GSP((1,))]
+    q = values_of(gsps, [[LEFT], [RIGHT]], [[[1, 2]], [[3, 4]]])
+    np.testing.assert_array_equal(q[gsps[1]], [[3, 4]])
+    np.testing.assert_array_equal(q[0], [[1, 2]])
+    np.testing.assert_array_equal(q.v, [[1], [4]])
