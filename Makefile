@@ -8,7 +8,7 @@ LOCKED := $(PIP) install --no-deps --require-hashes
 COMPILE = .venv-lock/bin/uv -q pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 TORCH  := torch==2.13.0
 
-.PHONY: demo test test-sb3 fuzz fuzz-slice mutants check docs bench lock clean
+.PHONY: demo test test-all test-seeds test-sb3 fuzz fuzz-slice mutants check docs bench lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables here, pictures and a clip on disk
@@ -17,8 +17,23 @@ demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables her
 		$(BIN)/ggpi run ant-visualise --preset cpu --out results/ant; \
 	else echo "the ant was left out: it needs MuJoCo (.venv/bin/pip install '.[ant]')"; fi
 
-test: $(READY)
-	@$(BIN)/pytest -q -n 2 --dist loadfile $(ARGS)
+PYTEST = $(BIN)/pytest -q -n 2 --dist loadfile
+
+test: $(READY)  ## the quick tests: ten minutes and 4 GB on two cores
+	@$(PYTEST) $(ARGS)
+
+test-all: $(READY)  ## the slow tests too
+	@$(PYTEST) -m "" $(ARGS)
+
+SEEDS    ?= 1 2 3
+ROUNDING ?= --xla_cpu_max_isa=SSE4_2 --xla_cpu_multi_thread_eigen=false
+
+test-seeds: $(READY)  ## all tests with other random numbers, other rounding and fewer threads; hours
+	@failed=; for offset in $(SEEDS); do \
+		GGPI_TEST_SEED_OFFSET=$$offset $(PYTEST) -m "" $(ARGS) || failed="$$failed offset-$$offset"; done; \
+	for flag in $(ROUNDING); do \
+		XLA_FLAGS=$$flag $(PYTEST) -m "" $(ARGS) || failed="$$failed $$flag"; done; \
+	test -z "$$failed" || { echo "failed with:$$failed"; exit 1; }
 
 test-sb3: .venv/.sb3  ## policies of Stable-Baselines3 against the real thing, which brings PyTorch
 	@$(BIN)/pytest -q -n 2 tests/unit/policies/test_sb3_live.py $(ARGS)

@@ -8,9 +8,6 @@ import pytest
 from ggpi.lab import ghm_vs_one_step as experiment
 from ggpi.lab.contract import as_stored
 
-pytestmark = pytest.mark.timeout(600)
-"""Compiling takes long on a busy machine."""
-
 
 @pytest.fixture(scope="module")
 def metrics():

@@ -17,7 +17,6 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_run_has_every_number():
     metrics = maze_transfer.run(maze_transfer.Config.tiny())
     assert set(metrics["learned"]) == set(metrics["oracle"]) == set(metrics["same_episodes"]) == {"2", "3"}

@@ -8,9 +8,6 @@ from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import vae_ablations as experiment
 from ggpi.lab.contract import as_stored
 
-pytestmark = pytest.mark.timeout(600)
-"""Compiling takes long on a busy machine."""
-
 
 @pytest.fixture(scope="module")
 def metrics():

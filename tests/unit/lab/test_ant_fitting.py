@@ -11,7 +11,6 @@ pytest.importorskip("mujoco")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_tiny_models_are_calibrated_and_played(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
