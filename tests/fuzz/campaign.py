@@ -135,7 +135,7 @@ def _too_slow(*_: Any) -> None:
 
 def _group(error: BaseException) -> str:
     """The type of an error and where it came from: the innermost frame, and the innermost one of the library."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.name != _too_slow.__name__]
     ours = [frame for frame in frames if f"{os.sep}ggpi{os.sep}" in frame.filename]
     places = [f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in (*ours[-1:], *frames[-1:])]
     return f"{type(error).__name__} at {' < '.join(dict.fromkeys(reversed(places)))}"

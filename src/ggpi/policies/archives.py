@@ -47,13 +47,13 @@ class Archive:
             raise FileError(
                 self._path, "encrypted, or compressed by a method other than deflate", field=field
             )
-        content = bytearray()
+        content = io.BytesIO()
         with damaged(self._path, field, "damaged"), self._zip.open(info) as member:
-            while len(content) <= most and (piece := member.read(PIECE)):
-                content += piece
-        if len(content) > most:
+            while content.tell() <= most and (piece := member.read(PIECE)):
+                content.write(piece)
+        if content.tell() > most:
             raise FileError(self._path, f"larger than {most} bytes, the largest that is read", field=field)
-        return bytes(content)
+        return content.getvalue()
 
 
 @contextlib.contextmanager

@@ -47,6 +47,8 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 """What stands between layers, by PyTorch's name. PReLU is known too: its slopes are learned."""
 BOUNDED = {"Hardsigmoid", "Hardtanh", "ReLU6", "Sigmoid", "Softsign", "Tanh"}
 """Activations that stay within ±6."""
+ROWS = 256
+"""How many rows of a weight are taken to double precision at once."""
 LARGEST = 1e30
 SMALLEST = 1e-30
 """Magnitudes between which single precision divides and adds without overflow."""
@@ -151,7 +153,9 @@ def largest_output(network: Network, state: float) -> float:
         elif layer:
             slope = np.abs(np.asarray(network.slopes[layer - 1], np.float64)) if network.slopes else 0
             x = np.maximum(2, slope) * x + 2
-        x = np.abs(np.asarray(weight, np.float64)) @ x + np.abs(np.asarray(bias, np.float64))
+        rows = np.split(np.asarray(weight), range(ROWS, len(weight), ROWS))
+        x = np.concatenate([np.abs(part, dtype=np.float64) @ x for part in rows])
+        x += np.abs(np.asarray(bias, np.float64))
         largest = max(largest, float(x.max()))
     return largest
 

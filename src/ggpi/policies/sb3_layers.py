@@ -132,7 +132,7 @@ def _tensor(path: Path, tensors: Tensors, name: str) -> np.ndarray:
         raise FileError(
             path, f"the tensor is missing; of the actor there is {there}", field=f"policy.pth: {name}"
         )
-    values = tensors[name].astype(np.float32)
+    values = tensors[name].astype(np.float32, copy=False)
     if not np.isfinite(values).all():
         raise FileError(path, "numbers that are not finite", field=f"policy.pth: {name}")
     return values

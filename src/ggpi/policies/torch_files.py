@@ -120,7 +120,7 @@ class _Storages:
 
 def _single(values: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # infinities are found where they matter
-        return values.astype(np.float32)
+        return values.astype(np.float32, copy=False)
 
 
 def _view(numbers: np.ndarray, tensor: Tensor) -> np.ndarray:
