@@ -85,7 +85,7 @@ def main(campaign: Campaign, arguments: list[str] | None = None) -> int:
     """The command line of a campaign; returns the exit code."""
     parser = argparse.ArgumentParser(description=f"Fuzz campaign {campaign.name!r}.")
     parser.add_argument("--cases", type=int, default=100_000, help="how many (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop this long after the start-up")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run this case here, with its traceback")
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
@@ -180,7 +180,7 @@ class _Run:
 
     def __init__(self, campaign: Campaign, options: argparse.Namespace):
         self.campaign, self.options = campaign, options
-        self.end = time.monotonic() + options.seconds
+        self.end = float("inf")  # until a worker is ready
         self.done, self.outcomes = 0, collections.Counter()
         self.failures: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
         self.slowest = self.largest = {"case": None, "took": 0.0, "grew": 0}
@@ -233,6 +233,7 @@ class _Run:
                     return
                 *lines, rest = (rest + chunk).split(b"\n")
                 heard, patience = time.monotonic(), PATIENCE
+                self.end = min(self.end, heard + self.options.seconds)
                 yield from (json.loads(line) for line in lines if line != b"ready")
 
     def _count(self, record: dict[str, Any]) -> None:
