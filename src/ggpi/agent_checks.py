@@ -20,6 +20,7 @@ from ggpi.evaluation.planning import Models
 from ggpi.evaluation.tree import Block
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.model import AbstractModel
+from ggpi.reals import whole
 from ggpi.saving import Foreign
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
 
@@ -145,8 +146,7 @@ def checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None
     if (depth is None) == (gsps is None):
         raise ValueError("give either a depth or a set of switching policies")
     if gsps is None:
-        if depth is None or depth < 1:
-            raise ValueError(f"depth is at least 1, got {depth}")
+        depth = whole(depth, "depth")
         return compositions(len(ghms.policies), depth, _alphas_of(ghms, depth))
     chosen = gsp_set(gsps)
     ghms.check(chosen)

@@ -40,6 +40,7 @@ from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.model import AbstractModel
+from ggpi.reals import whole
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs
 from ggpi.typing import Key
@@ -96,8 +97,7 @@ class GGPIAgent:
         first_actions: Literal["head", "all"] | int | None = None,
         terminal: Callable[[Any], Any] | None = None,
     ):
-        if num_samples < 1:
-            raise ValueError(f"num_samples is at least 1, got {num_samples}")
+        num_samples = whole(num_samples, "num_samples")
         check_policies(ghms)
         self.ghms, self.num_samples, self.gsps = ghms, num_samples, checked_set(ghms, depth, gsps)
         self._models = stacked_models(ghms, terminal)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ggpi.data import Transitions
 from ggpi.mdp import TabularMDP
+from ggpi.rows import running_sums
 from ggpi.switching import GSP
 
 
@@ -50,7 +51,7 @@ def rollout(
 def _in_mdp(gsp, policies, mdp, num_steps, num_episodes, start, first_action, seed):
     """All episodes side by side; an episode that reached a terminal state is recorded no further."""
     rng = np.random.default_rng(seed)
-    cumulative = np.cumsum([np.asarray(policies[i]) for i in gsp.policies], axis=2)
+    sums = running_sums(np.stack([np.asarray(policies[i]) for i in gsp.policies]))
     alphas = np.array([*gsp.alphas, 0.0])
     x = np.broadcast_to(np.asarray(start), (num_episodes,)).copy()
     segment = np.zeros(num_episodes, int)
@@ -59,7 +60,7 @@ def _in_mdp(gsp, policies, mdp, num_steps, num_episodes, start, first_action, se
         if t > 0:
             segment += rng.random(num_episodes) < alphas[segment]
         u = rng.random((num_episodes, 1))
-        action = np.minimum((cumulative[segment, x] <= u).sum(axis=1), mdp.num_actions - 1)
+        action = (sums[segment, x] <= u).sum(axis=1)
         if t == 0 and first_action is not None:
             action = np.broadcast_to(np.asarray(first_action), action.shape)
         following = mdp.step(x, action, rng)

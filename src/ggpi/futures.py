@@ -14,16 +14,17 @@ import numpy as np
 
 from ggpi.mdp import check_gamma
 from ggpi.policies import PolicyBank
+from ggpi.typing import Scalar
 
 
 def simulate_futures(
-    world: Any, policy: Any, states: Any, actions: Any, beta: float, *, seed: int = 0
+    world: Any, policy: Any, states: Any, actions: Any, beta: Scalar, *, seed: int = 0
 ) -> np.ndarray:
     """X_T ∼ μ^π_β(·|x, a) for each row of states and first actions; repeat a row to draw it often.
 
     Paper: Prop 2.3
     """
-    check_gamma(beta)
+    beta = check_gamma(beta, "β")
     states, actions = np.asarray(states), np.asarray(actions)
     if len(states) != len(actions):
         raise ValueError(f"every state needs its first action, got {len(states)} and {len(actions)}")

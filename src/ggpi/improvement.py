@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike
 
 from ggpi.evaluation import QValues
 from ggpi.policies import TabularPolicy
+from ggpi.reals import real, reals
 from ggpi.switching import missing_suffixes
+from ggpi.ties import UNKNOWN, is_best
 
 Ties = Literal["uniform", "first", "random"]
-TIE_TOLERANCE = 1e-9
 
 
 class OpenSetWarning(UserWarning):
@@ -34,7 +35,7 @@ class OpenSetWarning(UserWarning):
 def improve(
     q: QValues | ArrayLike,
     *,
-    tolerance: float = TIE_TOLERANCE,
+    tolerance: float | None = None,
     ties: Ties = "uniform",
     seed: int = 0,
     allow_open_set: bool = False,
@@ -42,30 +43,42 @@ def improve(
 ) -> TabularPolicy:
     """A policy that is greedy in max_ν Q^ν.
 
-    Actions within `tolerance` of the best are tied: the policy spreads over them evenly, or takes the
-    first, or one at random. An array [S, A] or [n, S, A] is taken as it is; a `QValues` is checked.
+    Actions that cannot be told from the best are tied: the policy spreads over them evenly, or takes the
+    first, or one at random. `tolerance` is relative to the values of each state (see `ggpi.ties`): by default
+    9e-13 for exact values, and 1e-9 for others. An array [S, A] or [n, S, A] is taken as it is; a `QValues` is
+    checked.
 
     Paper: Eq 1, Prop 2.1, Thm 4.2
     """
     if isinstance(q, QValues):
         _check_closed(q, allow_open_set)
-    values = _checked_values(np.asarray(q, float))
-    best = values.max(axis=0) if values.ndim == 3 else values
-    maximisers = best >= best.max(axis=1, keepdims=True) - tolerance
+    values = _checked_values(q.array if isinstance(q, QValues) else reals(q, "Q-values"))
+    sizes = q.sizes if isinstance(q, QValues) else np.abs(values)
+    if values.ndim == 3:
+        best = values.argmax(axis=0)[None]
+        values, sizes = (np.take_along_axis(array, best, axis=0)[0] for array in (values, sizes))
+    maximisers = is_best(values, sizes, axis=1, **_limits(q, tolerance))
     return TabularPolicy(break_ties(maximisers, ties, seed), name)
 
 
-def improve_head(q: QValues, *, tolerance: float = TIE_TOLERANCE, name: str = "head rule") -> TabularPolicy:
-    """Acts in x as the head policies of the GSPs with the best V^ν(x), averaged over those tied.
+def improve_head(q: QValues, *, tolerance: float | None = None, name: str = "head rule") -> TabularPolicy:
+    """Acts in x as the head policies of the GSPs with the best V^ν(x), averaged over those tied, as in `improve`.
 
     Paper: Thm 4.2, Alg 2
     """
     _check_closed(q, allow_open_set=False)
-    v = q.v
-    chosen = v >= v.max(axis=0) - tolerance
+    _checked_values(q.array)
+    chosen = is_best(q.v, q.of_heads(q.sizes), axis=0, **_limits(q, tolerance))
     heads = np.stack([np.asarray(q.policies[gsp.head]) for gsp in q.gsps])
     pi = np.einsum("nx,nxa->xa", chosen / chosen.sum(axis=0), heads)
     return TabularPolicy(pi, name)
+
+
+def _limits(q: Any, tolerance: float | None) -> dict[str, float]:
+    """The tolerance and the error by which ties are judged."""
+    accuracy = q.accuracy if isinstance(q, QValues) else UNKNOWN
+    chosen = accuracy.tolerance if tolerance is None else real(tolerance, "tolerance")
+    return {"tolerance": chosen, "error": accuracy.error}
 
 
 def break_ties(maximisers: np.ndarray, ties: Ties, seed: int = 0) -> np.ndarray:

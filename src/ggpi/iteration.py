@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike
 
 from ggpi.evaluation import QValues, evaluate, evaluate_sampled, ghm_draws
 from ggpi.ghm import GHMs, exact_ghms, joined_ghms
-from ggpi.improvement import TIE_TOLERANCE, improve
-from ggpi.mdp import TabularMDP
+from ggpi.improvement import improve
+from ggpi.mdp import TabularMDP, check_alpha
 from ggpi.policies import TabularPolicy
+from ggpi.reals import whole
 from ggpi.rewards import Reward
 from ggpi.switching import GSPs, compositions
-from ggpi.typing import Key
+from ggpi.typing import Key, Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,8 @@ class PolicyIteration:
 def policy_iteration(
     mdp: TabularMDP,
     reward: Reward | ArrayLike,
-    gamma: float,
-    alpha: float,
+    gamma: Scalar,
+    alpha: Scalar,
     *,
     depth: int = 1,
     newest_last: bool = False,
@@ -64,20 +65,19 @@ def policy_iteration(
     num_samples: int | None = None,
     max_iterations: int = 100,
     optimal: np.ndarray | None = None,
-    tolerance: float = TIE_TOLERANCE,
+    tolerance: float | None = None,
     key: Key | None = None,
 ) -> PolicyIteration:
     """Algorithm 1, exact or with `num_samples` chains per (x, a, ν).
 
     `start` is the first policy (default: uniform). `optimal` marks optimal actions [S, A], if they are
-    known: the loop then stops as soon as a policy uses only these.
+    known: the loop then stops as soon as a policy uses only these. `tolerance` says what is tied, as in `improve`.
 
     Paper: Alg 1, Ex 5.3
     """
     if num_samples is not None and key is None:
         raise ValueError("sampled policy iteration needs a key: pass key=jax.random.key(0)")
-    if max_iterations < 1:
-        raise ValueError(f"max_iterations is at least 1, got {max_iterations}")
+    max_iterations, alpha = whole(max_iterations, "max_iterations"), check_alpha(alpha)
     pi = TabularPolicy.uniform(mdp) if start is None else TabularPolicy(mdp.checked_policy(start))
     policies = [TabularPolicy(pi.pi, "π0")]
     ghms = exact_ghms(mdp, policies, gamma, alpha)

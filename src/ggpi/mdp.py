@@ -13,7 +13,7 @@ A terminal state is absorbing: r is 0 there, and an arrival reward is paid once,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,12 +23,17 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
 
+from ggpi.kernels import check_distributions, checked_kernel
+from ggpi.reals import indices, real, reals
 from ggpi.resolvent import resolvent
 from ggpi.rewards import Reward, as_reward, state_action
-from ggpi.typing import ActionValues, StateValues
+from ggpi.rows import draw, running_sums, sparse_running_sums
+from ggpi.typing import ActionValues, Scalar, StateValues
 from ggpi.verifying import Lead
 
-ROW_SUM_TOLERANCE = 1e-6
+SMALLEST_STOPPING = 2.0**-40
+"""The least 1 − γ."""
+LARGEST_VALUE = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +51,12 @@ class TabularMDP:
     labels: Any = None
 
     def __post_init__(self):
-        P = _checked_kernel(self.P)
+        P = checked_kernel(self.P)
         num_states = P.shape[-1]
-        terminal = np.zeros(num_states, bool) if self.terminal is None else np.asarray(self.terminal, bool)
+        flags = reals(np.zeros(num_states) if self.terminal is None else self.terminal, "terminal")
+        terminal = flags == 1
+        if not (terminal | (flags == 0)).all():
+            raise ValueError("terminal is true or false for each state, got other numbers")
         if terminal.shape != (num_states,):
             raise ValueError(f"terminal has one flag per state, shape ({num_states},), got {terminal.shape}")
         if self.labels is not None and len(self.labels) != num_states:
@@ -107,7 +115,7 @@ class TabularMDP:
 
     def ahead(self, f: ArrayLike) -> np.ndarray:
         """E[f(X₁) | x, a] for every pair: [S] → [S, A], [S, n] → [S, A, n]."""
-        f = np.asarray(f, float)
+        f = reals(f, "f")
         if f.ndim not in (1, 2) or len(f) != self.num_states:
             raise ValueError(f"f has shape [S] or [S, n] with S = {self.num_states}, got {f.shape}")
         # SciPy's BLAS, as in the solves: NumPy has its own, and idle threads of one hold up the other's.
@@ -115,18 +123,21 @@ class TabularMDP:
         ahead = dgemm(1.0, f, self.kernel.T, trans_a=True).T if by_scipy else self.kernel @ f
         return ahead.reshape(self.num_states, self.num_actions, *f.shape[1:])
 
-    def step(self, state: np.ndarray, action: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def step(self, state: Any, action: Any, rng: np.random.Generator) -> np.ndarray:
         """One sample of X₁ for each pair of integer arrays."""
-        rows = np.asarray(state) * self.num_actions + action
-        places = np.searchsorted(self._cumulative, rows + rng.random(rows.shape), side="right")
+        state = indices(state, self.num_states, "states")
+        rows = state * self.num_actions + indices(action, self.num_actions, "actions")
         if self.is_sparse:
-            return self.P.indices[np.minimum(places, self.P.indptr[rows + 1] - 1)]
-        return np.minimum(places, (rows + 1) * self.num_states - 1) % self.num_states
+            first, last = self.P.indptr[rows], self.P.indptr[rows + 1] - 1
+        else:
+            first, last = rows * self.num_states, rows * self.num_states + self.num_states - 1
+        places = draw(self._sums, first, last, rng.random(rows.shape))
+        return self.P.indices[places] if self.is_sparse else places - first
 
     @cached_property
-    def _cumulative(self) -> np.ndarray:
-        """Running sum over all entries of P: row i of the kernel covers [i, i + 1)."""
-        return np.cumsum(self.P.data if self.is_sparse else self.P)
+    def _sums(self) -> np.ndarray:
+        """The running sum of each row of P, flat."""
+        return sparse_running_sums(self.P) if self.is_sparse else running_sums(self.P).ravel()
 
     def P_pi(self, policy: ArrayLike) -> Any:
         """P^π(x′|x) = Σ_a π(a|x) P(x′|x, a), dense or sparse as P is."""
@@ -150,19 +161,20 @@ class TabularMDP:
         r[self.terminal] = 0.0
         return r
 
-    def v(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: float) -> StateValues:
+    def v(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: Scalar) -> StateValues:
         """V^π = (I − γP^π)⁻¹ r^π."""
-        check_gamma(gamma)
-        r_pi = (self.checked_policy(policy) * self.r(reward)).sum(axis=1)
+        gamma = check_gamma(gamma)
+        r_pi = (self.checked_policy(policy) * check_range(self.r(reward), gamma)).sum(axis=1)
         return resolvent(self.P_pi(policy), gamma).solve(r_pi)
 
-    def q(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: float) -> ActionValues:
+    def q(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: Scalar) -> ActionValues:
         """Q^π = r + γ P V^π."""
+        gamma = check_gamma(gamma)
         return self.r(reward) + gamma * self.ahead(self.v(policy, reward, gamma))
 
-    def checked_policy(self, policy: ArrayLike) -> ActionValues:
+    def checked_policy(self, policy: Any) -> ActionValues:
         """π [S, A] of a policy or an array, or an error that says what is wrong with it."""
-        pi = np.asarray(policy, float)
+        pi = reals(policy, "policy")
         wanted = (self.num_states, self.num_actions)
         if pi.shape != wanted:
             raise ValueError(f"a policy of this MDP has shape [S, A] = {wanted}, got {pi.shape}")
@@ -181,7 +193,18 @@ class TabularMDP:
             raise ValueError(
                 f"a {reward.form} reward of this MDP has shape {wanted}, got {reward.values.shape}"
             )
-        return reward
+        return reward if np.isfinite(reward.values).all() else self._without_unentered(reward)
+
+    def _without_unentered(self, reward: Reward) -> Reward:
+        """ρ with 0 where no state is ever entered, so that nothing there matters; elsewhere it has to be finite."""
+        leaving = np.repeat(~self.terminal, self.num_actions).astype(float)
+        entered = self.kernel.T @ leaving > 0
+        bad = np.flatnonzero(entered & ~np.isfinite(reward.values))
+        if len(bad):
+            raise ValueError(
+                f"{len(bad)} arrival rewards of states that can be entered are not finite, the first at index {bad[0]}"
+            )
+        return Reward("arrival", np.where(entered, reward.values, 0.0))
 
     @classmethod
     def from_gymnasium(cls, env: Any) -> tuple[TabularMDP, Reward]:
@@ -212,92 +235,67 @@ class TabularMDP:
         return cls(P, terminal, (*range(num_states), "terminal")), state_action(r)
 
 
-def beta_of(gamma: float, alpha: float) -> float:
+def beta_of(gamma: Scalar, alpha: Scalar) -> float:
     """β = γ (1 − α): the horizon of a segment that ends with probability α.
 
     Paper: Thm 3.2
     """
-    check_gamma(gamma)
-    check_alpha(alpha)
-    return gamma * (1 - alpha)
+    return check_gamma(gamma) * (1 - check_alpha(alpha))
 
 
-def composition_weights(gamma: float, alphas: Sequence[float]) -> np.ndarray:
+def composition_weights(gamma: Scalar, alphas: Sequence[Scalar]) -> np.ndarray:
     """w₁ … wₙ for n − 1 switches with the given α's; they sum to 1.
 
     wₘ = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ) for m < n, and wₙ = ∏_{i<n} (γ−βᵢ)/(1−βᵢ).
 
     Paper: Lem B.2, Prop 2.5, Thm 3.2, Eq 5
     """
+    gamma = check_gamma(gamma)
     betas = np.array([beta_of(gamma, alpha) for alpha in alphas])
     going_on = np.cumprod(np.concatenate([[1.0], (gamma - betas) / (1 - betas)]))
     stopping = np.append((1 - gamma) / (1 - betas), 1.0)
     return going_on * stopping
 
 
-def check_gamma(gamma: float) -> None:
-    """Refuses γ ∉ [0, 1).
+def check_gamma(gamma: Any, what: str = "γ") -> float:
+    """γ as a Python float, or an error when it is no number in [0, 1 − 2⁻⁴⁰].
+
+    Rounding P alone changes values by about ε/(1−γ) of themselves, ε = 2⁻⁵²: a part in 4096 at 1 − γ = 2⁻⁴⁰ ≈ 1e-12,
+    and all of them where γ is the float below 1.
 
     Beyond the paper: clear errors
     """
-    if not 0 <= gamma < 1:
-        raise ValueError(f"γ lies in [0, 1), got {gamma}")
+    number = real(gamma, what)
+    if not 0 <= number < 1:
+        raise ValueError(f"{what} lies in [0, 1), got {number}")
+    if 1 - number < SMALLEST_STOPPING:
+        raise ValueError(
+            f"{what} is at most 1 − {SMALLEST_STOPPING:.1e}, closer to 1 rounding errors exceed the values; "
+            f"got 1 − {1 - number:.1e}"
+        )
+    return number
 
 
-def check_alpha(alpha: float) -> None:
-    """Refuses α ∉ (0, 1].
+def check_range(r: np.ndarray, gamma: float) -> np.ndarray:
+    """The rewards r, or an error when values, which reach max|r| / (1−γ), would overflow.
+
+    Beyond the paper: clear errors
+    """
+    largest = np.abs(r).max(initial=0.0)
+    if largest > LARGEST_VALUE * (1 - gamma):
+        raise ValueError(
+            f"rewards up to {largest:.1e} give values beyond {LARGEST_VALUE:.0e} at 1 − γ = {1 - gamma:.1e}; "
+            "multiply the rewards by a small number: policies do not change"
+        )
+    return r
+
+
+def check_alpha(alpha: Any) -> float:
+    """α as a Python float, or an error when it is no number in (0, 1].
 
     Paper: Def 3.1
     """
-    if not 0 < alpha <= 1:
-        raise ValueError(f"α, the probability of a switch, lies in (0, 1], got {alpha}")
-
-
-def check_distributions(rows: np.ndarray, what: str, name: Callable[[int], str]) -> np.ndarray:
-    """Rows [n, m] that are distributions within 1e-6, renormalised; else an error naming the first bad row.
-
-    Beyond the paper: the paper's own 3-state matrix is off by 1e-9
-    """
-    sums = rows.sum(axis=1)
-    bad = ~((np.abs(sums - 1) <= ROW_SUM_TOLERANCE) & (rows >= 0).all(axis=1))
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"{what}: {bad.sum()} of {len(rows)} rows are no probability distributions; the first is "
-            f"{name(first)}, with sum {sums[first]:.9g} and smallest entry {rows[first].min():.3g}"
-        )
-    return rows / sums[:, None]
-
-
-def _checked_kernel(P: Any) -> Any:
-    """P with rows that sum to exactly 1, as float64 [S, A, S] or CSR [S·A, S]."""
-    if scipy.sparse.issparse(P):
-        return _checked_sparse(scipy.sparse.csr_array(P, dtype=float))
-    P = np.asarray(P, float)
-    if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
-        raise ValueError(f"P has shape [S, A, S], or is sparse with shape [S·A, S]; got {P.shape}")
-    rows = check_distributions(P.reshape(-1, P.shape[2]), "P", lambda row: _pair(row, P.shape[1]))
-    return rows.reshape(P.shape)
-
-
-def _checked_sparse(P: Any) -> scipy.sparse.csr_array:
-    num_rows, num_states = P.shape
-    if num_states == 0 or num_rows == 0 or num_rows % num_states:
-        raise ValueError(
-            f"a sparse P has shape [S·A, S], so its rows are a multiple of its columns; got {P.shape}"
-        )
-    sums = P.sum(axis=1)
-    bad = ~(np.abs(sums - 1) <= ROW_SUM_TOLERANCE)
-    if bad.any() or not (P.data >= 0).all():
-        first = int(np.flatnonzero(bad)[0]) if bad.any() else int(P.tocoo().row[np.argmin(P.data)])
-        raise ValueError(
-            f"P: {max(int(bad.sum()), 1)} rows are no probability distributions; the first is "
-            f"{_pair(first, num_rows // num_states)}, with sum {sums[first]:.9g}"
-        )
-    data = P.data / np.repeat(sums, np.diff(P.indptr))
-    narrow = np.int32 if P.nnz < 2**31 else np.int64
-    return scipy.sparse.csr_array((data, P.indices.astype(narrow), P.indptr.astype(narrow)), shape=P.shape)
-
-
-def _pair(row: int, num_actions: int) -> str:
-    return f"state {row // num_actions}, action {row % num_actions}"
+    number = real(alpha, "α, the probability of a switch,")
+    if not 0 < number <= 1:
+        raise ValueError(f"α, the probability of a switch, lies in (0, 1], got {number}")
+    return number

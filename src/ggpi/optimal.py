@@ -10,6 +10,7 @@ interval and reports the half-width, so `error_bound` is a guarantee and not an 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,10 +19,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from ggpi.mdp import TabularMDP, check_gamma
+from ggpi.mdp import TabularMDP, check_gamma, check_range
+from ggpi.reals import real, reals, whole
 from ggpi.resolvent import resolvent
 from ggpi.rewards import Reward
-from ggpi.typing import ActionValues, StateValues
+from ggpi.ties import RESOLUTION, TIE_TOLERANCE, is_best, margin
+from ggpi.typing import ActionValues, Scalar, StateValues
 
 ROUNDING = 4 * np.finfo(float).eps
 MOMENTUM = 0.2
@@ -51,12 +54,13 @@ class Solution:
 
 
 def q_star(
-    mdp: TabularMDP, reward: Reward | ArrayLike, gamma: float, *, tolerance: float = 1e-8
+    mdp: TabularMDP, reward: Reward | ArrayLike, gamma: Scalar, *, tolerance: float = 1e-8
 ) -> ActionValues:
     """Q* with |q − Q*| ≤ tolerance at every (x, a), or an error.
 
     Dense MDPs by policy iteration from the uniform policy; sparse ones, and what rounding left, by
-    modified policy iteration with momentum.
+    modified policy iteration with momentum. The best action of states whose values are below the tolerance is
+    what `policy_iteration` is for: its errors are relative to each state's own value.
 
     Beyond the paper: the optimum that every figure measures against
     """
@@ -79,7 +83,7 @@ def q_star(
 def value_iteration(
     mdp: TabularMDP,
     reward: Reward | ArrayLike,
-    gamma: float,
+    gamma: Scalar,
     *,
     tolerance: float = 1e-8,
     max_iterations: int = 100_000,
@@ -95,7 +99,7 @@ def value_iteration(
 def modified_policy_iteration(
     mdp: TabularMDP,
     reward: Reward | ArrayLike,
-    gamma: float,
+    gamma: Scalar,
     *,
     num_sweeps: int = 60,
     tolerance: float = 1e-8,
@@ -106,8 +110,7 @@ def modified_policy_iteration(
     Beyond the paper: a baseline between value iteration (k = 1) and policy iteration (k = ∞)
     """
     problem = _problem(mdp, reward, gamma, tolerance, max_iterations)
-    if num_sweeps < 1:
-        raise ValueError(f"num_sweeps is at least 1, got {num_sweeps}")
+    num_sweeps = whole(num_sweeps, "num_sweeps")
 
     def step(greedy):
         return problem.sweeps(greedy, num_sweeps - 1)[0]
@@ -118,46 +121,53 @@ def modified_policy_iteration(
 def policy_iteration(
     mdp: TabularMDP,
     reward: Reward | ArrayLike,
-    gamma: float,
+    gamma: Scalar,
     *,
     policy: ArrayLike | None = None,
-    tie_tolerance: float = 1e-11,
+    tie_tolerance: float = RESOLUTION,
     max_iterations: int = 1_000,
 ) -> Solution:
     """Howard's policy iteration, π ← greedy in Q^π, from `policy` or else from the greedy policy of r.
 
-    An action is left only for one that is better by more than tie_tolerance · max(|Q|, |r|), so ties
-    cannot make it cycle. `iterations` counts the policies that were evaluated.
+    An action is left only for one that is better by more than can be told from a tie (see `ggpi.ties`), so
+    ties cannot make it cycle. `iterations` counts the policies that were evaluated.
 
     Beyond the paper: the baseline that Algorithm 1 is compared with
     """
     problem = _problem(mdp, reward, gamma, tie_tolerance, max_iterations)
     pi = _one_hot(problem.r) if policy is None else mdp.checked_policy(policy)
-    size, v = np.abs(problem.r).max(), None
+    absolute = problem.absolute(mdp.checked_reward(reward), mdp)
+    v: Any = None
     for iteration in range(1, max_iterations + 1):
-        v = resolvent(mdp.P_pi(pi), gamma).solve((pi * problem.r).sum(axis=1), guess=v)
+        solver = resolvent(mdp.P_pi(pi), problem.gamma)
+        v = solver.solve((pi * problem.r).sum(axis=1), guess=v)
         greedy = problem.improve(v)
-        margin = tie_tolerance * max(size, np.abs(greedy.q).max())
-        better = greedy.v > (pi * greedy.q).sum(axis=1) + margin
+        sizes = np.abs(greedy.q)
+        if absolute is not None:
+            sizes = absolute.improve(solver.solve((pi * absolute.r).sum(axis=1))).q
+        best = np.take_along_axis(sizes, greedy.actions[:, None], axis=1)[:, 0]
+        error = 2 * solver.error(np.abs(problem.r).max())
+        told_apart = margin(best, (pi * sizes).sum(axis=1), tie_tolerance, error)
+        better = greedy.v > (pi * greedy.q).sum(axis=1) + told_apart
         if not better.any():
-            return _solution(problem, greedy, iteration, "stable policy", pi)
+            return _unshifted(greedy, pi, iteration, "stable policy")
         pi = np.where(better[:, None], _one_hot(greedy.q), pi)
-    return _solution(problem, greedy, max_iterations, "limit", pi)  # pyright: ignore[reportPossiblyUnboundVariable]
+    return _unshifted(greedy, pi, max_iterations, "limit")  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
-def optimal_actions(q: ArrayLike, tolerance: float = 1e-9) -> np.ndarray:
-    """True at every (x, a) with Q(x, a) ≥ max_b Q(x, b) − tolerance: all maximisers, [S, A].
+def optimal_actions(q: ArrayLike, tolerance: float = TIE_TOLERANCE) -> np.ndarray:
+    """True at every (x, a) that is tied with the best: all maximisers, [S, A].
+
+    `tolerance` is relative to the values of each state (see `ggpi.ties`).
 
     Paper: Ex 5.2
     """
-    q = np.asarray(q, float)
+    q = reals(q, "q")
     if q.ndim != 2 or not np.isfinite(q).all():
         raise ValueError(
             f"q is a finite array [S, A], got shape {q.shape} with {(~np.isfinite(q)).sum()} bad values"
         )
-    if not tolerance >= 0:
-        raise ValueError(f"tolerance is at least 0, got {tolerance}")
-    return q >= q.max(axis=1, keepdims=True) - tolerance
+    return is_best(q, np.abs(q), axis=1, tolerance=real(tolerance, "tolerance"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +198,12 @@ class _Problem:
     r: ActionValues
     gamma: float
     terminal: np.ndarray
+
+    def absolute(self, reward: Reward, mdp: TabularMDP) -> _Problem | None:
+        """The same with the absolute rewards; None where these are of one sign."""
+        if (reward.values >= 0).all() or (reward.values <= 0).all():
+            return None
+        return dataclasses.replace(self, r=mdp.r(Reward(reward.form, np.abs(reward.values))))
 
     def lower_start(self) -> StateValues:
         """v ≤ T v, from where all sweeps rise: the least reward for ever, 0 at terminal states."""
@@ -248,12 +264,11 @@ def _sweep_with_momentum(problem: _Problem, v: StateValues, tolerance: float) ->
 
 
 def _problem(mdp, reward, gamma, tolerance, max_iterations=1) -> _Problem:
-    check_gamma(gamma)
-    if not tolerance > 0:
+    gamma = check_gamma(gamma)
+    if not real(tolerance, "tolerance") > 0:
         raise ValueError(f"tolerance is positive, got {tolerance}")
-    if max_iterations < 1:
-        raise ValueError(f"max_iterations is at least 1, got {max_iterations}")
-    return _Problem(_discounted(mdp, gamma), mdp.r(reward), gamma, mdp.terminal)
+    whole(max_iterations, "max_iterations")
+    return _Problem(_discounted(mdp, gamma), check_range(mdp.r(reward), gamma), gamma, mdp.terminal)
 
 
 def _discounted(mdp: TabularMDP, gamma: float) -> Any:
@@ -288,6 +303,11 @@ def _best(q: ActionValues) -> tuple[StateValues, np.ndarray]:
 def _one_hot(q: ActionValues) -> ActionValues:
     """The first greedy action of each state, as a policy."""
     return np.eye(q.shape[1])[_best(q)[1]]
+
+
+def _unshifted(greedy: _Greedy, pi: ActionValues, iterations: int, stopped: Any) -> Solution:
+    """q as it is: to centre it would bury the small values of distant states."""
+    return Solution(greedy.q, pi, iterations, float(greedy.bound + abs(greedy.centre)), stopped)
 
 
 def _solution(problem, greedy, iterations, stopped, pi=None) -> Solution:

@@ -35,6 +35,10 @@ class Resolvent(Protocol):
 
     def solve(self, f: Numbers, guess: Numbers | None = None) -> np.ndarray: ...
 
+    def error(self, largest: float) -> float:
+        """A bound on the errors of v for |f| ≤ largest, beyond rounding errors relative to (I − βP^π)⁻¹|f|."""
+        ...
+
 
 def resolvent(P_pi: Any, beta: float) -> Resolvent:
     """(I − βP^π)⁻¹ of a dense or sparse P^π, by the method that suits it.
@@ -72,6 +76,9 @@ class _Dense:
         lu, pivots = self._factors
         return scipy.linalg.lu_solve((lu, pivots.copy()), f, trans=1, check_finite=False)
 
+    def error(self, largest):
+        return 0.0
+
 
 class _SparseDirect:
     def __init__(self, P_pi, beta):
@@ -88,6 +95,9 @@ class _SparseDirect:
     def solve(self, f, guess=None):
         return self._factors.solve(np.asarray(f, float))
 
+    def error(self, largest):
+        return 0.0
+
 
 class _Krylov:
     relative_error = 1e-11
@@ -102,6 +112,10 @@ class _Krylov:
         guesses = np.zeros_like(columns) if guess is None else np.reshape(guess, columns.shape)
         solved = [self._solve_column(b, x) for b, x in zip(columns.T, guesses.T, strict=True)]
         return np.stack(solved, axis=1).reshape(f.shape)
+
+    def error(self, largest):
+        """What `_solve_column` stops at: |v| ≤ largest / (1−β)."""
+        return largest * max(self.relative_error, ROUNDING / (1 - self._beta) ** 2)
 
     def _solve_column(self, f, v):
         """Rounds of BiCGSTAB until the residual bounds the error: ‖e‖ ≤ ‖f − (I−βP)v‖ / (1−β).

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from ggpi.data.spec import StateSpec
+from ggpi.reals import reals
 from ggpi.typing import Numbers
 from ggpi.verifying import Lead, check_positive, check_shape
 
@@ -55,7 +56,7 @@ class Reward:
             wanted = "[S, A]" if axes == 2 else "[S]"
             raise ValueError(f"a {self.form} reward has shape {wanted}, got {self.values.shape}")
         bad = np.argwhere(~np.isfinite(self.values))
-        if len(bad):
+        if len(bad) and self.form != "arrival":  # a state that is never entered may have any, see TabularMDP
             at = tuple(map(int, bad[0]))
             raise ValueError(f"{len(bad)} reward values are not finite, the first at index {at}")
 
@@ -215,11 +216,11 @@ def as_reward(reward: Reward | Any) -> Reward:
             "a function says when it pays: give ggpi.rewards.state(f), state_action(f) or arrival(f), "
             f"got {reward}"
         )
-    values = np.asarray(reward, float)
+    values = reals(reward, "a reward")
     if values.ndim not in (1, 2):
         raise ValueError(f"a reward array has shape [S] or [S, A], got {values.shape}")
     return state(values) if values.ndim == 1 else state_action(values)
 
 
 def _values(values: Any) -> Numbers | Callable:
-    return values if callable(values) and not isinstance(values, jax.Array) else np.asarray(values, float)
+    return values if callable(values) and not isinstance(values, jax.Array) else reals(values, "a reward")

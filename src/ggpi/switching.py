@@ -18,9 +18,9 @@ from functools import cached_property
 from itertools import product
 from typing import SupportsIndex
 
-import numpy as np
-
 from ggpi.mdp import check_alpha
+from ggpi.reals import reals, whole
+from ggpi.typing import Scalar
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class GSP:
     alphas: tuple[float, ...] = ()
 
     def __post_init__(self):
-        policies, alphas = tuple(map(int, self.policies)), tuple(map(float, self.alphas))
+        policies = tuple(whole(policy, "the index of a base policy", least=None) for policy in self.policies)
+        alphas = tuple(map(check_alpha, self.alphas))
         if not policies:
             raise ValueError("a switching policy needs at least one base policy, got none")
         if min(policies) < 0:
@@ -43,8 +44,6 @@ class GSP:
             raise ValueError(
                 f"{len(policies)} policies have {len(policies) - 1} switches, got {len(alphas)} α's"
             )
-        for alpha in alphas:
-            check_alpha(alpha)
         length = len(policies)
         while length > 1 and policies[length - 1] == policies[length - 2]:
             length -= 1
@@ -127,7 +126,7 @@ def gsp_set(gsps: GSPs | Iterable[GSP]) -> GSPs:
 
 
 def compositions(
-    num_policies: int, depth: int, alpha: float | Sequence[float], last: int | None = None
+    num_policies: int, depth: int, alpha: Scalar | Sequence[Scalar], last: int | None = None
 ) -> GSPs:
     """Π_m: every GSP of `depth` base policies, not necessarily distinct; with `last`, those that end in it.
 
@@ -136,13 +135,11 @@ def compositions(
 
     Paper: Prop 5.1, Alg 1
     """
-    if num_policies < 1 or depth < 1:
-        raise ValueError(f"compositions need at least one policy and depth 1, got {num_policies} and {depth}")
+    num_policies, depth = whole(num_policies, "num_policies"), whole(depth, "depth")
     if last is not None and not 0 <= last < num_policies:
         raise IndexError(f"the last policy is one of 0 to {num_policies - 1}, got {last}")
-    alphas = tuple(np.asarray(alpha, float).ravel().tolist())
-    if np.ndim(alpha) == 0:
-        alphas *= depth - 1
+    given = reals(alpha, "α")
+    alphas = tuple(given.ravel().tolist()) * (depth - 1 if given.ndim == 0 else 1)
     if len(alphas) != depth - 1:
         raise ValueError(f"depth {depth} has {depth - 1} switches, got {len(alphas)} α's")
     endings = range(num_policies) if last is None else (last,)

@@ -6,7 +6,7 @@ Exact arrays are NumPy float64; sampled and learned ones are JAX float32.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
@@ -16,6 +16,8 @@ StateValues = Float[np.ndarray, "S"]
 ActionValues = Float[np.ndarray, "S A"]
 Mask = Bool[np.ndarray, "S"]
 Indices = Int[np.ndarray, "..."]
+Scalar = SupportsFloat
+"""A real number of Python, NumPy or JAX; `ggpi.mdp.check_gamma` and its like make a float of it."""
 Numbers = Real[np.ndarray, "..."] | Real[Array, "..."]
 
 

@@ -103,7 +103,7 @@ def test_pendulum_policies_do_what_their_names_say():
 def test_bad_input():
     with pytest.raises(ValueError, match="needs its first action"):
         simulate_futures(PointMass(), direction_policies()[0], np.zeros((3, 4)), np.zeros((2, 2)), 0.5)
-    with pytest.raises(ValueError, match="γ lies in"):
+    with pytest.raises(ValueError, match="β lies in"):
         simulate_futures(PointMass(), direction_policies()[0], np.zeros((3, 4)), np.zeros((3, 2)), 1.0)
     with pytest.raises(ValueError, match="3 places or more"):
         Ring(2)

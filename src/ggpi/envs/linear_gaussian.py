@@ -24,6 +24,7 @@ from scipy.special import logsumexp
 
 from ggpi.data import StateSpec
 from ggpi.mdp import check_gamma
+from ggpi.typing import Scalar
 
 TAIL = 1e-12
 """Mass of the mixture that densities leave out."""
@@ -105,21 +106,22 @@ class LinearGaussian:
             covariances.append(F @ covariances[-1] @ F.T + self.loop_noise)
         return np.array(means), np.array(covariances)
 
-    def mean(self, state: Any, action: Any, beta: float) -> np.ndarray:
+    def mean(self, state: Any, action: Any, beta: Scalar) -> np.ndarray:
         """E[X] under μ_β(·|x, a), exact.
 
         Paper: Prop 2.3
         """
-        check_gamma(beta)
+        beta = check_gamma(beta, "β")
         first, _ = self.components(state, action, 1)
         rest = beta / (1 - beta) * self.B @ self.bias
         return (1 - beta) * np.linalg.solve(np.eye(len(self.A)) - beta * self.closed_loop, first[0] + rest)
 
-    def covariance(self, state: Any, action: Any, beta: float) -> np.ndarray:
+    def covariance(self, state: Any, action: Any, beta: Scalar) -> np.ndarray:
         """Cov[X] under μ_β(·|x, a), exact: from the second moment, which solves a Lyapunov equation.
 
         Paper: Prop 2.3
         """
+        beta = check_gamma(beta, "β")
         means, covariances = self.components(state, action, 1)
         average, F, push = self.mean(state, action, beta), self.closed_loop, self.B @ self.bias
         cross = np.outer(F @ average, push)
@@ -128,12 +130,12 @@ class LinearGaussian:
         second = scipy.linalg.solve_discrete_lyapunov(math.sqrt(beta) * F, constant)
         return second - np.outer(average, average)
 
-    def log_prob(self, targets: Any, state: Any, action: Any, beta: float, tail: float = TAIL) -> np.ndarray:
+    def log_prob(self, targets: Any, state: Any, action: Any, beta: Scalar, tail: float = TAIL) -> np.ndarray:
         """log μ_β(target|x, a) of targets [n, D], up to components of mass `tail`.
 
         Paper: Prop 2.3
         """
-        check_gamma(beta)
+        beta = check_gamma(beta, "β")
         count = max(1, math.ceil(math.log(tail) / math.log(beta))) if beta > 0 else 1
         means, covariances = self.components(state, action, count)
         roots = np.linalg.cholesky(covariances)
@@ -146,13 +148,13 @@ class LinearGaussian:
         return np.asarray(logsumexp(terms, axis=0))
 
     def sample_future(
-        self, state: Any, action: Any, beta: float, n: int, rng: np.random.Generator
+        self, state: Any, action: Any, beta: Scalar, n: int, rng: np.random.Generator
     ) -> np.ndarray:
         """n samples of μ_β(·|x, a), each from its component T ∼ Geometric(1−β).
 
         Paper: Prop 2.3
         """
-        check_gamma(beta)
+        beta = check_gamma(beta, "β")
         times = rng.geometric(1 - beta, n) - 1
         means, covariances = self.components(state, action, int(times.max()) + 1)
         roots = np.array([_root(covariance) for covariance in covariances])

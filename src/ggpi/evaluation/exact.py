@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
+from ggpi.mdp import check_range
 from ggpi.rewards import Reward
 from ggpi.switching import GSP, GSPs, gsp_set, suffix_closure
+from ggpi.ties import RESOLUTION, Accuracy
 
 
 def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike) -> QValues:
@@ -32,15 +33,29 @@ def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike)
     """
     gsps = gsp_set(gsps)
     ghms.check(gsps)
-    r, g = _future_rewards(suffix_closure(gsps), ghms, reward)
+    checked = ghms.mdp.checked_reward(reward)
+    r = check_range(ghms.mdp.r(checked), ghms.gamma)
+    closed = suffix_closure(gsps)
+    g = _future_rewards(closed, ghms, r)
     scale = ghms.gamma / (1 - ghms.gamma)
-    return QValues(np.stack([r + scale * g[gsp] for gsp in gsps]), gsps, ghms.policies)
+    q = np.stack([r + scale * g[gsp] for gsp in gsps])
+    return QValues(q, gsps, ghms.policies).with_accuracy(_accuracy(closed, gsps, ghms, checked))
 
 
-def _future_rewards(gsps: GSPs, ghms: GHMs, reward: Any) -> tuple[np.ndarray, dict[GSP, np.ndarray]]:
-    """r(x, a), and g^ν(x, a) = E^ν[r(X_T, A_T)] at T ∼ Geometric(1−γ), shortest GSPs first."""
+def _accuracy(closed: GSPs, gsps: GSPs, ghms: GHMs, reward: Reward) -> Accuracy:
+    """How far the values can be told apart: an error of each segment's solver adds to those of its suffix."""
+    of_first = {(gsp.head, gsp.alphas[0] if gsp.alphas else None) for gsp in closed}
+    largest = np.abs(reward.values).max()
+    worst = max(ghms.segment(*first).error(largest) for first in of_first)
+    error = ghms.gamma / (1 - ghms.gamma) * closed.depth * worst
+    one_sign = (reward.values >= 0).all() or (reward.values <= 0).all()
+    absolute = Reward(reward.form, np.abs(reward.values))
+    return Accuracy(RESOLUTION, error, None if one_sign else lambda: evaluate(gsps, ghms, absolute).array)
+
+
+def _future_rewards(gsps: GSPs, ghms: GHMs, r: np.ndarray) -> dict[GSP, np.ndarray]:
+    """g^ν(x, a) = E^ν[r(X_T, A_T)] at T ∼ Geometric(1−γ), shortest GSPs first."""
     mdp = ghms.mdp
-    r = mdp.r(reward)
     pis = [np.asarray(policy) for policy in ghms.policies]
     r_pis = [(pi * r).sum(axis=1) for pi in pis]
     g: dict[GSP, np.ndarray] = {}
@@ -52,7 +67,7 @@ def _future_rewards(gsps: GSPs, ghms: GHMs, reward: Any) -> tuple[np.ndarray, di
             members += group
         expected = np.moveaxis(mdp.ahead(np.concatenate(solved, axis=1)), 2, 0)
         g |= dict(zip(members, np.ascontiguousarray(expected), strict=True))
-    return r, g
+    return g
 
 
 def _by_first_segment(gsps: GSPs, length: int) -> dict[tuple[int, float | None], list[GSP]]:

@@ -82,7 +82,13 @@ def checked_payment(
     given = (state, action) if reward.form == "state_action" else (state,)
     try:
         shape = eqx.filter_eval_shape(lambda *args: jnp.asarray(one(*args)), *given).shape
-    except UNTRACEABLE:
+    except UNTRACEABLE as error:
+        if isinstance(values, Each):
+            raise ValueError(
+                f"rewards of a batch are computed in one compiled program, and JAX cannot trace {type(one).__name__}: "
+                "write it with jax.numpy, jnp.where in the place of if; or give each reward to an agent of its own, "
+                f"which also takes plain Python: agent.with_reward(reward). JAX says: {str(error).splitlines()[0]}"
+            ) from error
         return OnHost(values)
     except Exception as error:
         shapes = " and an action ".join(str(part.shape) for part in given)

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from ggpi.evaluation.segments import Segment, segments, segments_of
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
+from ggpi.reals import indices, whole
 from ggpi.rewards import Reward
 from ggpi.switching import GSP, GSPs, gsp_set
 from ggpi.typing import Key
@@ -93,8 +94,7 @@ def evaluate_markov_sampled(
 
     Paper: Eq 2, Eq 3, Prop 2.5, Eq 4
     """
-    if num_segments < 1:
-        raise ValueError(f"a chain has at least one segment, got {num_segments}")
+    num_segments = whole(num_segments, "num_segments")
     if num_segments > 1:
         _check_alphas(ghms, f"a chain of {num_segments} segments")
     ghms.check(GSPs((GSP((policy,)),)))
@@ -176,7 +176,8 @@ class _Chains:
 
     def estimate(self, state: ArrayLike, action: ArrayLike, num_samples: int, key: Key) -> Estimate:
         """Means and standard errors [paths, *pairs] of Q."""
-        state, action = self._checked_pairs(state, action, num_samples)
+        state, action = self._checked_pairs(state, action)
+        num_samples = whole(num_samples, "num_samples")
         num_parts = math.ceil(state.size * num_samples / CHUNK)
         size = math.ceil(state.size / num_parts)
         parts = []
@@ -187,7 +188,8 @@ class _Chains:
         mean, stderr = np.concatenate(parts, axis=2)[:, :, : state.size].astype(float)
         base, scale = self._affine(state.ravel(), action.ravel())
         shape = (len(self.paths), *state.shape)
-        return Estimate((base + scale * mean).reshape(shape), (np.abs(scale) * stderr).reshape(shape))
+        spread = np.abs(scale) * stderr if num_samples > 1 else stderr  # ∞ · 0 is no number
+        return Estimate((base + scale * mean).reshape(shape), spread.reshape(shape))
 
     def _affine(self, state, action):
         """Q = base + scale · mean; nothing is earned from a terminal state on."""
@@ -222,17 +224,13 @@ class _Chains:
         ended = last.end * self.tables[last.policy] if last else 0.0
         return (ended + segment.start * self.tables[segment.policy]).astype(np.float32)
 
-    def _checked_pairs(self, state, action, num_samples):
-        if num_samples < 1:
-            raise ValueError(f"num_samples is at least 1, got {num_samples}")
-        pairs = np.broadcast_arrays(np.asarray(state, np.int32), np.asarray(action, np.int32))
-        limits = (self.mdp.num_states, self.mdp.num_actions)
-        for what, values, limit in zip(("states", "actions"), pairs, limits, strict=True):
+    def _checked_pairs(self, state, action):
+        state = indices(state, self.mdp.num_states, "states").astype(np.int32)
+        action = indices(action, self.mdp.num_actions, "actions").astype(np.int32)
+        for what, values in (("states", state), ("actions", action)):
             if not values.size:
                 raise ValueError(f"no {what} are given; at least one is needed")
-            if not (values.min() >= 0 and values.max() < limit):
-                raise IndexError(f"{what} run from 0 to {limit - 1}, got {values.min()} to {values.max()}")
-        return pairs
+        return np.broadcast_arrays(state, action)
 
 
 class _RandomCompositions(_Chains):

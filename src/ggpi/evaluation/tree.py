@@ -171,7 +171,7 @@ def worth(
     """
     num_samples = drawn[0][0].x.shape[2]
     x = jnp.broadcast_to(states[None, :, None], (1, len(states), num_samples, *states.shape[1:]))
-    r: Any = None if form == "state_action" else pay(states[None, :, None])
+    r: Any = pay(states[None, :, None]) if form == "state" else jnp.zeros((1, len(states), 1))
     total, leaves = jnp.zeros((1, 1, 1)), []
     for level, parts in zip(tree.levels, drawn, strict=True):
         ended = []

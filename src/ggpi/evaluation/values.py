@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ggpi.switching import GSP, GSPs
+from ggpi.ties import UNKNOWN, Accuracy
 from ggpi.verifying import Lead, check_shape
 
 
@@ -23,6 +26,19 @@ class QValues:
     gsps: GSPs
     policies: Sequence[Any]
     stderr: np.ndarray | None = None
+    accuracy = UNKNOWN
+    """How far values can be told apart, unless `with_accuracy` says better; not a field, so it is not saved."""
+
+    def with_accuracy(self, accuracy: Accuracy) -> QValues:
+        """The same values, which are known to be this accurate."""
+        known = dataclasses.replace(self)
+        object.__setattr__(known, "accuracy", accuracy)
+        return known
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """|Q|, the Q-values of the absolute rewards: what rounding errors are relative to."""
+        return np.abs(self.array) if self.accuracy.sizes is None else self.accuracy.sizes()
 
     def check_parts(self, lead: Lead) -> None:
         """Values of every switching policy over the policies that there are."""
@@ -42,5 +58,9 @@ class QValues:
     @property
     def v(self) -> np.ndarray:
         """V^ν(x) = Σ_a π₁(a|x) Q^ν(x, a), with π₁ the head of ν: an array (gsp, state)."""
+        return self.of_heads(self.array)
+
+    def of_heads(self, values: np.ndarray) -> np.ndarray:
+        """Σ_a π₁(a|x) f(ν, x, a), with π₁ the head of ν: an array (gsp, state)."""
         heads = np.stack([np.asarray(self.policies[gsp.head]) for gsp in self.gsps])
-        return np.einsum("nxa,nxa->nx", heads, self.array)
+        return np.einsum("nxa,nxa->nx", heads, values)

@@ -25,9 +25,11 @@ from ggpi.categorical import AliasTable, alias_table
 from ggpi.ghm.base import GHMs
 from ggpi.mdp import TabularMDP, beta_of, check_gamma
 from ggpi.policies import TabularPolicy
+from ggpi.reals import reals
 from ggpi.resolvent import Resolvent, resolvent
 from ggpi.rewards import Reward
-from ggpi.typing import Key
+from ggpi.rows import sparse_running_sums
+from ggpi.typing import Key, Scalar
 from ggpi.verifying import Lead, check_shape
 
 TABLE_LIMIT = 2**27
@@ -46,7 +48,7 @@ class ExactGHM:
     horizon: float
 
     def __post_init__(self):
-        check_gamma(self.horizon)
+        object.__setattr__(self, "horizon", check_gamma(self.horizon))
         self.mdp.checked_policy(self.policy)
 
     @cached_property
@@ -65,7 +67,14 @@ class ExactGHM:
 
         Paper: Prop 2.4
         """
-        return (1 - self.horizon) * self.resolvent.solve(np.asarray(f, float))
+        return (1 - self.horizon) * self.resolvent.solve(reals(f, "f"))
+
+    def error(self, largest: float) -> float:
+        """A bound on the errors of `expect` and `visits` that are not relative to their values, for |f| ≤ largest.
+
+        Beyond the paper: how far values can be told apart
+        """
+        return (1 - self.horizon) * self.resolvent.error(largest)
 
     def dense(self) -> np.ndarray:
         """μ [S, A, S].
@@ -140,11 +149,8 @@ class Simulator(eqx.Module):
 
         P = scipy.sparse.csr_array(ghm.mdp.kernel)
         counts = np.diff(P.indptr)
-        total = np.cumsum(P.data)
-        before = np.concatenate([[0.0], total])[P.indptr[:-1]]
-        within = total - np.repeat(before, counts)
         return cls(
-            jnp.asarray(within, jnp.float32),
+            jnp.asarray(sparse_running_sums(P), jnp.float32),
             jnp.asarray(P.indices, jnp.int32),
             jnp.asarray(P.indptr, jnp.int32),
             alias_table(ghm.mdp.checked_policy(ghm.policy)),
@@ -198,7 +204,7 @@ class Simulator(eqx.Module):
 
 
 def exact_ghms(
-    mdp: TabularMDP, policies: Sequence[Any], gamma: float, alpha: float | Sequence[float]
+    mdp: TabularMDP, policies: Sequence[Any], gamma: Scalar, alpha: Scalar | Sequence[Scalar]
 ) -> GHMs:
     """μ_γ, and μ_β with β = γ(1−α) for every α given, of each policy.
 
@@ -207,7 +213,7 @@ def exact_ghms(
     if not len(policies):
         raise ValueError("exact_ghms needs at least one policy, got none")
     named = [p if isinstance(p, TabularPolicy) else TabularPolicy(p, f"π{i}") for i, p in enumerate(policies)]
-    alphas = tuple(dict.fromkeys(np.asarray(alpha, float).ravel().tolist()))
+    gamma, alphas = check_gamma(gamma), tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
     horizons = {beta_of(gamma, alpha) for alpha in alphas} | {gamma}
     models = {horizon: [ExactGHM(mdp, policy, horizon) for policy in named] for horizon in horizons}
     return GHMs(tuple(named), gamma, alphas, models)
@@ -221,27 +227,28 @@ def compose(mu_2: np.ndarray, mu_1: np.ndarray, policy: ArrayLike) -> np.ndarray
     return mu_1 @ np.einsum("xa,xay->xy", np.asarray(policy, float), mu_2)
 
 
-def bellman(mu: np.ndarray, mdp: TabularMDP, policy: ArrayLike, beta: float) -> np.ndarray:
+def bellman(mu: np.ndarray, mdp: TabularMDP, policy: ArrayLike, beta: Scalar) -> np.ndarray:
     """T^π_β μ = (1−β) P + β μ ⊗_π P.
 
     Paper: Prop 6.2
     """
-    check_gamma(beta)
+    beta = check_gamma(beta, "β")
     mu_pi = np.einsum("xa,xay->xy", mdp.checked_policy(policy), mu)
     return mdp.ahead((1 - beta) * np.eye(mdp.num_states) + beta * mu_pi)
 
 
-def successor_representation(mdp: TabularMDP, policy: ArrayLike, gamma: float) -> np.ndarray:
+def successor_representation(mdp: TabularMDP, policy: ArrayLike, gamma: Scalar) -> np.ndarray:
     """λ^π(x, a) = E[Σ_{k≥0} γᵏ e_{X_k}] = e_x + γ/(1−γ) μ^π_γ(·|x, a), shape [S, A, S].
 
     Paper: Def A.1
     """
+    gamma = check_gamma(gamma)
     mu = ExactGHM(mdp, policy, gamma).dense()
     return np.eye(mdp.num_states)[:, None, :] + gamma / (1 - gamma) * mu
 
 
 def successor_features(
-    mdp: TabularMDP, policy: ArrayLike, features: Sequence[Reward], gamma: float
+    mdp: TabularMDP, policy: ArrayLike, features: Sequence[Reward], gamma: Scalar
 ) -> np.ndarray:
     """ψ^π(x, a) = E[Σ_t γᵗ φ(X_t, A_t, X_{t+1})], shape [S, A, n], each feature given as a reward.
 
@@ -249,7 +256,7 @@ def successor_features(
 
     Paper: Def A.2, Prop A.3
     """
-    pi = mdp.checked_policy(policy)
+    gamma, pi = check_gamma(gamma), mdp.checked_policy(policy)
     phi = np.stack([mdp.r(feature) for feature in features], axis=-1)
     phi_pi = np.einsum("xa,xan->xn", pi, phi)
     return phi + gamma / (1 - gamma) * ExactGHM(mdp, policy, gamma).expect(phi_pi)

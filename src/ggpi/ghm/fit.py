@@ -39,14 +39,15 @@ from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.progress import progress
-from ggpi.typing import Key
+from ggpi.reals import reals
+from ggpi.typing import Key, Scalar
 
 
 def fit(
     policies: Sequence[Any],
     data: Transitions,
-    gamma: float | np.floating,
-    alpha: float | np.floating | Sequence[float],
+    gamma: Scalar,
+    alpha: Scalar | Sequence[Scalar],
     *,
     key: Key,
     preset: str = "cpu",
@@ -80,15 +81,13 @@ def fit(
         _named(preset, PRESETS, "preset"),
         **{name: value for name, value in given.items() if value is not None},
     )
-    gamma = float(gamma)
-    check_gamma(gamma)
-    alphas = tuple(dict.fromkeys(np.asarray(alpha, float).ravel().tolist()))
+    gamma, alphas = check_gamma(gamma), tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
     horizons = tuple(dict.fromkeys([gamma, *(beta_of(gamma, alpha) for alpha in alphas)]))
     spec = spec or StateSpec(tuple(f"x{i}" for i in range(np.shape(data.state)[-1])))
     if is_mapped(data):
         data = within_memory(data, memory, seed=int(jax.random.key_data(key)[-1]))
     _check(data, recipe, spec)
-    space = space_of(data.action, policies)
+    space = space_of(data, policies)
     check_policies(policies, np.asarray(data.state[:1], np.float32), space, "the data")
     if out:
         saving.check_savable(tuple(policies), "policies")
@@ -218,7 +217,7 @@ def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Tr
 
 
 def _num_actions(data: Transitions, policies: Sequence[Any]) -> int | None:
-    space = space_of(data.action, policies)
+    space = space_of(data, policies)
     return int(space.n) if isinstance(space, Discrete) else None
 
 

@@ -25,7 +25,7 @@ from ggpi.data import Transitions
 from ggpi.ghm.exact import ExactGHM
 from ggpi.mdp import TabularMDP, check_gamma
 from ggpi.policies import TabularPolicy
-from ggpi.typing import Key
+from ggpi.typing import Key, Scalar
 from ggpi.verifying import Lead
 
 Schedule = Callable[[Any], Any]
@@ -68,7 +68,7 @@ PAPER_STEPS = polynomial_steps()
 def cetd(
     mdp: TabularMDP,
     policy: ArrayLike,
-    gamma: float,
+    gamma: Scalar,
     *,
     num_steps: int,
     step_size: Schedule = PAPER_STEPS,
@@ -82,7 +82,7 @@ def cetd(
 
     Paper: Eq 8, Eq 9, Eq 11, Eq 12, Thm 6.3
     """
-    check_gamma(gamma)
+    gamma = check_gamma(gamma)
     arrive = alias_table(_dense_rows(mdp))
     choose = alias_table(mdp.checked_policy(policy))
     pairs = jnp.arange(mdp.num_states * mdp.num_actions).reshape(mdp.num_states, mdp.num_actions)
@@ -99,7 +99,7 @@ def cetd(
 def cemc(
     mdp: TabularMDP,
     policy: ArrayLike,
-    gamma: float,
+    gamma: Scalar,
     *,
     num_steps: int,
     step_size: Schedule = PAPER_STEPS,
@@ -111,7 +111,7 @@ def cemc(
 
     Paper: Eq 7
     """
-    truth = ExactGHM(mdp, TabularPolicy(policy), gamma).sampler
+    truth = ExactGHM(mdp, TabularPolicy(policy), check_gamma(gamma)).sampler
     state, action = jnp.indices((mdp.num_states, mdp.num_actions))
 
     def target(mu, key):
@@ -123,7 +123,7 @@ def cemc(
 def cetd_replay(
     transitions: Transitions,
     policy: ArrayLike,
-    gamma: float,
+    gamma: Scalar,
     *,
     num_steps: int,
     batch_size: int = 32,
@@ -138,7 +138,7 @@ def cetd_replay(
 
     Paper: Eq 8
     """
-    check_gamma(gamma)
+    gamma = check_gamma(gamma)
     pi = TabularPolicy(policy)
     num_states, num_actions = pi.pi.shape
     x, a, following = (jnp.asarray(part, jnp.int32) for part in _checked_pairs(transitions, pi))

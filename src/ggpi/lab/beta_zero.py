@@ -31,6 +31,7 @@ from ggpi.lab import style
 from ggpi.lab.contract import Cells, compute
 from ggpi.mdp import TabularMDP
 from ggpi.policies import TabularPolicy
+from ggpi.rows import running_sums
 
 Segments = Sequence[tuple[int, float | None]]
 """(policy, α) of each model in a chain; α is None for the last, whose horizon is γ."""
@@ -169,8 +170,7 @@ def walk(mdp: TabularMDP, ghms: GHMs, segments: Segments, start: int, action: in
 
 def draw_actions(policy: Any, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One action of the policy for each state."""
-    cumulative = np.cumsum(np.asarray(policy)[x], axis=1)
-    return np.minimum((cumulative <= rng.random((len(x), 1))).sum(axis=1), cumulative.shape[1] - 1)
+    return (running_sums(np.asarray(policy)[x]) <= rng.random((len(x), 1))).sum(axis=1)
 
 
 def mean_end(ghms: GHMs, segments: Segments, f: np.ndarray) -> np.ndarray:

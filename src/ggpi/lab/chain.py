@@ -27,10 +27,10 @@ from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
-from ggpi import envs
+from ggpi import envs, optimal
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
-from ggpi.improvement import TIE_TOLERANCE, improve
+from ggpi.improvement import improve
 from ggpi.iteration import policy_iteration
 from ggpi.lab import style
 from ggpi.lab.contract import Cells, compute
@@ -144,7 +144,7 @@ def optimal_actions(k: int, gamma: float, end_reward: float) -> np.ndarray:
     for _ in range(k + 1):
         v = (r + gamma * mdp.ahead(v)).max(axis=1)
     q = r + gamma * mdp.ahead(v)
-    return q >= v[:, None] - TIE_TOLERANCE
+    return optimal.optimal_actions(q)
 
 
 def count_steps(config: Config, k: int) -> dict[str, Any]:

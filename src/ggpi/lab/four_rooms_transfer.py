@@ -10,7 +10,7 @@ sees what one straight line can reach. Each further segment adds a turn.
 
 A state counts as solved when *every* greedy action there is optimal, so a tie in which one action is
 wrong does not count (at depth 1 most states are such: Q is 0 for all actions; the two lone states at the
-lower left are solved because all four actions are optimal there). Ties are taken within 1e-9.
+lower left are solved because all four actions are optimal there). Ties are taken within 1e-9 of the values.
 
 The paper shows depths 1 to 3 with deterministic moves. We add depth 4, and a world in which a third of
 the moves slip to another direction. There every policy reaches the goal by chance, so GPI already finds
@@ -31,10 +31,11 @@ from rich.table import Table
 from ggpi import envs, rewards
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
-from ggpi.improvement import TIE_TOLERANCE, improve
+from ggpi.improvement import improve
 from ggpi.iteration import policy_iteration
 from ggpi.lab import style
 from ggpi.lab.contract import Cells, compute
+from ggpi.optimal import optimal_actions
 from ggpi.policies import TabularPolicy
 from ggpi.switching import compositions
 
@@ -111,8 +112,7 @@ def solve(config: Config, slip: float, depth: int) -> dict[str, Any]:
 
     best = policy_iteration(mdp, reward, config.gamma, config.alpha).policy
     q_star = mdp.q(best, reward, config.gamma)
-    optimal_actions = q_star >= q_star.max(axis=1, keepdims=True) - TIE_TOLERANCE
-    solved = ((policy.pi > 0) <= optimal_actions).all(axis=1)
+    solved = ((policy.pi > 0) <= optimal_actions(q_star)).all(axis=1)
     v, v_star = mdp.v(policy, reward, config.gamma), q_star.max(axis=1)
     return {
         "depth": depth,

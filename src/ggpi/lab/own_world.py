@@ -150,7 +150,7 @@ def transitions(config: WorldConfig, world: World, policies: Sequence[Any], out:
             raise ValueError(
                 f"{config.data}: state has shape {found}, a state of {world.env} has {len(world.names)} numbers"
             )
-        check_policies(policies, np.asarray(data.state[:1]), space_of(data.action, policies), config.data)
+        check_policies(policies, np.asarray(data.state[:1]), space_of(data, policies), config.data)
         return data
     kept = out / "data.npz"
     if not kept.exists():

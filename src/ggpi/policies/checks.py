@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+from ggpi.data import Transitions
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.tabular import TabularPolicy
 
@@ -30,15 +31,17 @@ def check_policies(
         _check_same(_own_space(policy), name, space, where)
 
 
-def space_of(actions: np.ndarray, policies: Sequence[Any]) -> Box | Discrete:
+def space_of(data: Transitions, policies: Sequence[Any]) -> Box | Discrete:
     """The space of recorded actions: their shape without bounds, or how many there are.
 
-    The data may lack some of the discrete actions, so there are as many as the policies say, if they say more.
+    The data may lack some of the discrete actions, so there are as many as the policies say (`action_space`), if they
+    say more. A policy that does not say, such as a function of one's own, is tried on recorded states: there are as
+    many actions as it takes.
 
     Beyond the paper: datasets come without spaces
     """
-    if actions.dtype.kind not in "iu":
-        return Box(-np.inf, np.inf, actions.shape[1:], np.float32)
+    if data.action.dtype.kind not in "iu":
+        return Box(-np.inf, np.inf, data.action.shape[1:], np.float32)
     said = {
         _called(k, policies): int(own.n)
         for k, policy in enumerate(policies)
@@ -47,7 +50,28 @@ def space_of(actions: np.ndarray, policies: Sequence[Any]) -> Box | Discrete:
     if len(set(said.values())) > 1:
         counts = ", ".join(f"{count} for {name}" for name, count in said.items())
         raise ValueError(f"policies of one world have the same number of actions, got {counts}")
-    return Discrete(max([int(actions.max()) + 1, *said.values()]))
+    count = max([int(np.max(data.action)) + 1, *said.values()])
+    for k, policy in enumerate(policies):
+        if _own_space(policy) is None:
+            largest = _largest_action(policy, data.state)
+            if said and largest >= count:
+                raise ValueError(
+                    f"{_called(k, policies)} takes action {largest}, the other policies say that there are {count}"
+                )
+            count = max(count, largest + 1)
+    return Discrete(count)
+
+
+def _largest_action(policy: Any, states: np.ndarray, count: int = 4096) -> int:
+    """The largest of a policy's actions in some of the states, evenly spaced; −1 if it takes none."""
+    rows = np.unique(np.linspace(0, len(states) - 1, count).astype(int))
+    some = np.asarray(states[rows])
+    some = some if some.dtype.kind in "iu" else some.astype(np.float32)
+    try:
+        taken = PolicyBank([policy]).sample(np.zeros(len(some), np.int32), some, key=jax.random.key(0))
+    except (TypeError, ValueError, IndexError):
+        return -1  # check_policies says what is wrong with it
+    return int(taken.max()) if taken.dtype.kind in "iu" else -1
 
 
 def _called(k: int, policies: Sequence[Any]) -> str:

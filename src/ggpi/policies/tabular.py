@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi.categorical import AliasTable, alias_table
-from ggpi.mdp import TabularMDP, check_distributions
+from ggpi.kernels import check_distributions
+from ggpi.mdp import TabularMDP
+from ggpi.reals import indices, reals
 from ggpi.typing import Key
 
 
@@ -25,8 +27,8 @@ class TabularPolicy:
     name: str = "π"
 
     def __post_init__(self):
-        pi = np.asarray(self.pi, float)
-        if pi.ndim != 2:
+        pi = reals(self.pi, f"policy {self.name}")
+        if pi.ndim != 2 or 0 in pi.shape:
             raise ValueError(f"a tabular policy has shape [S, A], got {pi.shape}")
         object.__setattr__(self, "pi", check_distributions(pi, f"policy {self.name}", lambda x: f"state {x}"))
 
@@ -70,4 +72,4 @@ class TabularPolicy:
     @classmethod
     def deterministic(cls, actions: Any, num_actions: int, name: str = "π") -> TabularPolicy:
         """One action for each state."""
-        return cls(np.eye(num_actions)[np.asarray(actions)], name)
+        return cls(np.eye(num_actions)[indices(actions, num_actions, "actions")], name)

@@ -216,6 +216,27 @@ def test_an_action_that_nobody_takes_counts(untrained):
     assert ghms.models[0.9].frame.num_actions == 3
 
 
+class Chooser(eqx.Module):
+    """A policy of someone's own, which does not say how many actions there are."""
+
+    name: str
+    largest: int
+
+    def sample(self, state, *, key):
+        return jnp.where(state[0] > 0, self.largest, 0)
+
+
+def test_an_action_that_the_data_lack_counts_also_when_a_policy_does_not_say_so(untrained):
+    data = dataclasses.replace(DATA, action=(DATA.action[:, 0] > 0).astype(np.int32))
+    ghms = fit([Chooser("own", 4)], data, 0.9, 0.5, key=KEY, model=SMALL)
+    assert ghms.models[0.9].frame.num_actions == 5
+    said = ggpi.policy_from(lambda state: (state[0] > 0).astype(int), 3, name="says 3")
+    with pytest.raises(ValueError, match=r"policy 1 \(own\) takes action 4, .* say that there are 3"):
+        fit([said, Chooser("own", 4)], data, 0.9, 0.5, key=KEY, model=SMALL)
+    ghms = fit([said, Chooser("own", 2)], data, 0.9, 0.5, key=KEY, model=SMALL)
+    assert ghms.models[0.9].frame.num_actions == 3
+
+
 class Nameless:
     """A policy that lacks what saving needs."""
 
