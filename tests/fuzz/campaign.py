@@ -85,7 +85,7 @@ def main(campaign: Campaign, arguments: list[str] | None = None) -> int:
     """The command line of a campaign; returns the exit code."""
     parser = argparse.ArgumentParser(description=f"Fuzz campaign {campaign.name!r}.")
     parser.add_argument("--cases", type=int, default=100_000, help="how many (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop this long after the start-up")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop so long after start-up")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run this case here, with its traceback")
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
