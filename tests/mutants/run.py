@@ -75,19 +75,21 @@ class Mutant:
     survives: str | None = None
 
     def digest(self, sources: str) -> str:
-        """Changes when the mutant, the sources, its tests or what tests share change."""
-        shared = (ROOT / "tests").glob("*.py")
-        files = sorted({*(ROOT / test.split("::")[0] for test in self.tests), *shared})
-        return _digest(
-            [json.dumps(asdict(self)).encode(), sources.encode(), *(f.read_bytes() for f in files)]
-        )
+        return _digest([json.dumps(asdict(self)).encode(), digest_of_tests(self.tests, sources).encode()])
 
 
 @dataclass(frozen=True)
 class Result:
     outcome: str
-    """killed, hung (killed, too) or survived."""
+    """killed, hung (killed, too) or survived; passed for tests as they are."""
     seconds: float
+
+
+def digest_of_tests(tests: tuple[str, ...], sources: str) -> str:
+    """Changes when the sources, the tests or what tests share change."""
+    shared = (ROOT / "tests").glob("*.py")
+    files = sorted({*(ROOT / test.split("::")[0] for test in tests), *shared})
+    return _digest([json.dumps(tests).encode(), sources.encode(), *(file.read_bytes() for file in files)])
 
 
 def load(area: str | None = None) -> list[Mutant]:
@@ -153,6 +155,14 @@ class Scratch:
 
     def close(self) -> None:
         self._server.communicate()
+
+    def check(self, tests: tuple[str, ...], seconds: float) -> Result:
+        """Tests have to pass on the sources as they are."""
+        begin = time.monotonic()
+        code, printed = self.pytest(tests, seconds)
+        if code != PASSED:
+            raise SystemExit(f"tests have to pass before mutants are tried\n{printed}")
+        return Result("passed", time.monotonic() - begin)
 
     def run(self, mutant: Mutant, seconds: float) -> Result:
         """Applies one mutant, runs its tests and takes it back."""
@@ -227,12 +237,13 @@ def run_all(mutants: list[Mutant], processes: int, seconds: float, console: Cons
     if not left:
         return results
 
-    def keep(mutant: Mutant, result: Result) -> None:
-        results[mutant.id] = result
-        kept[digests[mutant.id]] = asdict(result)
+    def keep(digest: str, result: Result) -> None:
+        kept[digest] = asdict(result)
         KEPT.parent.mkdir(exist_ok=True)
         KEPT.write_text(json.dumps(kept))
 
+    selections = {digest_of_tests(tests, sources): tests for tests in _selections(left)}
+    unchecked = [(digest, tests) for digest, tests in selections.items() if digest not in kept]
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with (
         tempfile.TemporaryDirectory(prefix="mutants-") as folder,
@@ -240,10 +251,13 @@ def run_all(mutants: list[Mutant], processes: int, seconds: float, console: Cons
     ):
         copies = [Scratch(Path(folder) / str(i)) for i in range(processes)]
         try:
-            for _ in _over(copies, _unmutated(left, seconds), progress, "tests as they are"):
-                pass
-            for mutant, result in _over(copies, _mutated(left, seconds), progress, "mutants"):
-                keep(mutant, result)
+            checks = [lambda copy, c=c: (c[0], copy.check(c[1], 10 * seconds)) for c in unchecked]
+            for digest, result in _over(copies, checks, progress, "tests as they are"):
+                keep(digest, result)
+            runs = [lambda copy, mutant=mutant: (mutant, copy.run(mutant, seconds)) for mutant in left]
+            for mutant, result in _over(copies, runs, progress, "mutants"):
+                results[mutant.id] = result
+                keep(digests[mutant.id], result)
         finally:
             for copy in copies:
                 copy.close()
@@ -273,26 +287,15 @@ def _over(copies: list[Scratch], jobs: list[Job], progress: Progress, name: str)
             pool.shutdown(cancel_futures=True)
 
 
-def _mutated(mutants: list[Mutant], seconds: float) -> list[Job]:
-    return [lambda copy, mutant=mutant: (mutant, copy.run(mutant, seconds)) for mutant in mutants]
-
-
-def _unmutated(mutants: list[Mutant], seconds: float) -> list[Job]:
-    """Every listed test, file by file, on the sources as they are."""
+def _selections(mutants: list[Mutant]) -> list[tuple[str, ...]]:
+    """Every listed test, file by file."""
     files = defaultdict(list)
     for test in sorted({test for mutant in mutants for test in mutant.tests}):
         files[test.split("::")[0]].append(test)
-
-    def check(copy: Scratch, tests: tuple[str, ...]) -> None:
-        code, printed = copy.pytest(tests, 10 * seconds)
-        if code != PASSED:
-            raise SystemExit(f"tests have to pass before mutants are tried\n{printed}")
-
-    selections = [(file,) if file in tests else tuple(tests) for file, tests in files.items()]
-    return [lambda copy, tests=tests: check(copy, tests) for tests in selections]
+    return [(file,) if file in tests else tuple(tests) for file, tests in files.items()]
 
 
-def report(mutants: list[Mutant], results: dict[str, Result], console: Console) -> bool:
+def report(mutants: list[Mutant], results: dict[str, Result], wanted: float, console: Console) -> bool:
     """Prints the table, the survivors and the score; whether all is well."""
     table = Table("id", "file", "outcome", "s", "what", box=None, pad_edge=False)
     for mutant in mutants:
@@ -310,7 +313,7 @@ def report(mutants: list[Mutant], results: dict[str, Result], console: Console) 
         console.print(f"killed although listed as a survivor: {mutant.id} {mutant.what}", markup=False)
     score = 1 - len(survivors) / len(mutants)
     console.print(f"{len(mutants) - len(survivors)} of {len(mutants)} mutants killed: {score:.1%}")
-    return score >= WANTED_SCORE and not unexpected and not outdated
+    return score >= wanted and not unexpected and not outdated
 
 
 def main() -> int:
@@ -329,8 +332,7 @@ def main() -> int:
         parser.error("no mutant has such an id or area")
     console = Console(width=None if sys.stdout.isatty() else 160)
     results = run_all(mutants, options.n, options.seconds, console)
-    well = report(mutants, results, console)
-    return 0 if well or (options.only and all(results[m.id].outcome != "survived" for m in mutants)) else 1
+    return 0 if report(mutants, results, 0.0 if options.only else WANTED_SCORE, console) else 1
 
 
 if __name__ == "__main__":
