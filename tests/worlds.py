@@ -85,6 +85,21 @@ def bellman_q_gsp(P, pis, gsp, r, gamma):
     return np.linalg.solve(np.eye(S * A) - stay, r.ravel() + switch @ suffix.ravel()).reshape(S, A)
 
 
+def return_moments(P, pis, gsp, r, gamma):
+    """E[G] and E[G²] of the return G of a GSP: G = r + γ G′, so that E[G²] = r² + 2 r γ E[G′] + γ² E[G′²]."""
+    S, A, _ = P.shape
+    mean = bellman_q_gsp(P, pis, gsp, r, gamma)
+    paid = 2 * r * mean - r**2  # = r² + 2 r γ E[G′]
+    if len(gsp.policies) == 1:
+        return mean, bellman_q(P, pis[gsp.policies[0]], paid, gamma**2)
+    alpha = gsp.alphas[0]
+    _, suffix = return_moments(P, pis, GSP(gsp.policies[1:], gsp.alphas[1:]), r, gamma)
+    stay = gamma**2 * (1 - alpha) * pair_kernel(P, pis[gsp.policies[0]])
+    switch = gamma**2 * alpha * pair_kernel(P, pis[gsp.policies[1]])
+    square = np.linalg.solve(np.eye(S * A) - stay, paid.ravel() + switch @ suffix.ravel())
+    return mean, square.reshape(S, A)
+
+
 def bellman_q_star(P, r, gamma):
     """Q* by enumerating deterministic policies: the one that is best everywhere."""
     S, A, _ = P.shape

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from chance import error_of_mean
 from ggpi.lab import beta_zero as experiment
 from ggpi.lab.contract import as_stored
+
+NUM_SAMPLES = experiment.Config.tiny().num_samples
+GRID = np.array([experiment.Config.height, experiment.Config.width])
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +27,17 @@ def test_steps_are_as_many_as_expected(metrics):
     expected = [panel["expected_steps"] for panel in metrics["panels"]]
     assert expected == pytest.approx([10, 11, 12, 10, 15, 20])
     for panel in metrics["panels"]:
-        assert panel["steps_stderr"] < 0.3
-        assert abs(panel["mean_steps"] - panel["expected_steps"]) < 4 * panel["steps_stderr"]
+        variance = 90 + (panel["n"] - 1) * panel["beta"] / (1 - panel["beta"]) ** 2
+        bound = error_of_mean(variance**0.5, NUM_SAMPLES, width=1.5 * 10, comparisons=6)
+        assert abs(panel["mean_steps"] - panel["expected_steps"]) < bound < 2
+        assert panel["steps_stderr"] == pytest.approx((variance / NUM_SAMPLES) ** 0.5, rel=0.3)
 
 
 def test_ends_have_the_mean_of_the_composed_model(metrics):
     for panel in metrics["panels"]:
         error = np.abs(np.subtract(panel["mean_end"], panel["exact_mean_end"]))
-        assert (error < 4 * np.array(panel["end_stderr"])).all()
+        deviation = np.array(panel["end_stderr"]) * NUM_SAMPLES**0.5
+        assert (error < error_of_mean(deviation, NUM_SAMPLES, GRID, comparisons=12)).all()
 
 
 def test_one_model_does_not_depend_on_beta(metrics):

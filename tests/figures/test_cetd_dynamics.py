@@ -1,5 +1,7 @@
 """Fig 8, 9: CETD finds the fixed points, in the interior faster than on the boundary."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,10 @@ from ggpi.lab.contract import as_stored
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    """64 runs, so that means can be told apart: the worlds' errors differ by 0.026 ± 0.0025, ten deviations, and
+    those of the learners by more.
+    """
+    return as_stored(experiment.run(dataclasses.replace(experiment.Config.tiny(), num_seeds=64)))
 
 
 def test_fixed_points_are_fixed(metrics):
@@ -39,7 +44,7 @@ def test_path_leads_from_the_start_to_the_fixed_points(metrics):
         assert len(path) == len(steps) and steps[:3] == [0, 10, 20] and steps[-1] == metrics["num_steps"]
         np.testing.assert_allclose(path.sum(axis=-1), 1, atol=1e-4)
         distance = np.abs(path - np.array(world["fixed_points"])).sum(axis=-1).max(axis=-1) / 2
-        assert distance[0] > 0.5 and distance[-1] < 0.15
+        assert distance[0] > 0.5 and distance[-1] < 0.15  # of one run: 0.06 ± 0.01 over eight seeds
 
 
 def test_thinning_keeps_the_early_and_the_last():

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from chance import error_of_mean
 from ggpi import rewards
 from ggpi.lab import corridor_policies as parts
 from ggpi.lab import learned_policy_iteration as experiment
@@ -50,7 +51,8 @@ def test_returns_are_what_a_long_simulation_earns():
     exact = world.mdp.v(np.full((7, 4), 0.25), rewards.arrival(world.paid), gamma)
     share = parts.score(world, policy, gamma)
     optimum = exact.mean() / share
-    assert abs(earned.mean() - share * optimum) < 4 * earned.std() / np.sqrt(len(earned))
+    width = 2 * np.ptp([*world.paid, 0])
+    assert abs(earned.mean() - share * optimum) < error_of_mean(earned.std(), len(earned), width)
     assert optimum > exact.mean()
 
 

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 from hypothesis import given, settings
 
+from chance import are_frequencies
 from ggpi import GSP, ExactGHM, TabularMDP, TabularPolicy, rollout
 from ggpi.ghm.exact import Simulator
 from worlds import visitation_series, worlds
@@ -29,13 +30,6 @@ def test_the_present_does_not_count():
     assert ExactGHM(TabularMDP(P), np.ones((2, 1)), 0.9).dense()[0, 0, 0] == 0.0
 
 
-def within_four_errors(counts, probabilities):
-    """Counts over the last axis agree with probabilities, by the binomial's exact standard error."""
-    n = counts.sum(axis=-1, keepdims=True)
-    error = np.sqrt(probabilities * (1 - probabilities) / n) + 1 / n
-    return (np.abs(counts / n - probabilities) <= 4 * error).all()
-
-
 @settings(max_examples=15)
 @given(worlds())
 def test_trajectories_at_geometric_times_are_samples_of_mu(world):
@@ -55,7 +49,7 @@ def test_trajectories_at_geometric_times_are_samples_of_mu(world):
     )
     reached = run.next_state[run.step + 1 == times[run.episode]]
     assert len(reached) == n
-    assert within_four_errors(np.bincount(reached, minlength=world.S), mu[0, 0])
+    assert are_frequencies(np.bincount(reached, minlength=world.S), mu[0, 0], comparisons=15 * 6)
 
 
 @settings(max_examples=5)
@@ -67,4 +61,4 @@ def test_both_samplers_draw_from_mu(world):
         wide = [np.broadcast_to(part[..., None], (world.S, world.A, 2000)) for part in (x, a)]
         drawn = np.asarray(sampler.sample(*wide, key=jax.random.key(0)))
         counts = (drawn[..., None] == np.arange(world.S)).sum(axis=2)
-        assert within_four_errors(counts, ghm.dense())
+        assert are_frequencies(counts, ghm.dense(), comparisons=5 * 2 * counts.size)

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chance import error_of_mean
 from ggpi import GSP, TabularPolicy, evaluate, exact_ghms, rewards, rollout
-from worlds import ALPHAS, bellman_q, bellman_q_gsp, switching_policies, worlds
+from worlds import ALPHAS, bellman_q, bellman_q_gsp, return_moments, switching_policies, worlds
 
 
 @given(worlds(), st.lists(switching_policies(), min_size=1, max_size=6))
@@ -69,12 +70,18 @@ def test_a_repeat_that_is_not_last_matters_not_for_the_markov_policy_but_for_the
 @settings(max_examples=20)
 @given(worlds(terminal=True), switching_policies())
 def test_executed_returns_have_this_mean(world, gsp):
-    """Real roll-outs: within four standard errors, plus what the cut-off can hide."""
+    """Real roll-outs: within the bound of the exact variance, plus what the cut-off can hide."""
     gamma, n, steps = min(world.gamma, 0.9), 2000, 250
     policies = [TabularPolicy(pi) for pi in world.pis]
     run = rollout(gsp, policies, world.mdp, num_steps=steps, num_episodes=n, start=0, first_action=0, seed=3)
     paid = world.r_action[run.state, run.action] * gamma**run.step
     returns = np.bincount(run.episode, paid, minlength=n)
     expected = evaluate([gsp], exact_ghms(world.mdp, policies, gamma, ALPHAS), world.r_action)[0][0, 0]
-    hidden = gamma**steps / (1 - gamma) * np.abs(world.r_action).max()
-    assert abs(returns.mean() - expected) <= 4 * returns.std() / n**0.5 + hidden + 1e-9
+    r = np.where(world.mdp.terminal[:, None], 0, world.r_action)
+    mean, square = return_moments(world.P, world.pis, gsp, r, gamma)
+    np.testing.assert_allclose(mean[0, 0], expected, atol=1e-8)
+    deviation, width = max(square[0, 0] - mean[0, 0] ** 2, 0) ** 0.5, np.ptp([*r.ravel(), 0]) / (1 - gamma)
+    hidden = gamma**steps / (1 - gamma) * np.abs(r).max()
+    assert (
+        abs(returns.mean() - expected) <= error_of_mean(deviation, n, width, comparisons=20) + hidden + 1e-9
+    )

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chance import are_frequencies, error_of_mean
 from ggpi import GSP, ExactGHM, TabularMDP, TabularPolicy, cemc, cetd, cetd_replay, polynomial_steps, rollout
 from ggpi.envs import three_states
 from ggpi.envs.small import CETD_LOGITS
@@ -18,9 +19,10 @@ def variation(mu, truth):
     return 0.5 * np.abs(np.asarray(mu) - truth).sum(axis=-1).max(axis=(-2, -1))
 
 
-@pytest.mark.parametrize(("transient", "bound"), [(False, 0.05), (True, 0.08)])
+@pytest.mark.parametrize(("transient", "bound"), [(False, 0.1), (True, 0.12)])
 @pytest.mark.parametrize("learn", [cetd, cemc])
 def test_both_matrices_converge(learn, transient, bound):
+    """From above ½. Over ten seeds CETD's mean error is 0.035 ± 0.006 and 0.053 ± 0.005: ten deviations below."""
     mdp = three_states(transient)
     keys = jax.random.split(jax.random.key(0), 4)
 
@@ -60,7 +62,8 @@ def test_the_mean_update_is_the_gradient_of_the_cross_entropy():
         return -(target * jax.nn.log_softmax(logits, axis=-1)).sum()
 
     gradient = jax.grad(cross_entropy)(jnp.asarray(START, jnp.float32))
-    np.testing.assert_allclose(mean, -gradient, atol=4 * 1.0 / n**0.5)
+    # changes lie in an interval of length 1, so that none has a standard deviation above ½
+    np.testing.assert_allclose(mean, -gradient, atol=error_of_mean(0.5, n, 1.0, comparisons=9))
 
 
 def absorbing_chain():
@@ -82,7 +85,8 @@ def test_replay_learns_off_policy_and_knows_terminals():
     steps = polynomial_steps(2.0, 0.6)
     ghm = cetd_replay(data, pi, 0.8, num_steps=20_000, batch_size=64, step_size=steps, key=jax.random.key(0))
     truth = ExactGHM(mdp, pi, 0.8).dense()
-    assert variation(np.asarray(ghm.mu)[:2], truth[:2]) < 0.03
+    # over ten seeds 0.016 ± 0.009, most of it from the record's 4000 episodes
+    assert variation(np.asarray(ghm.mu)[:2], truth[:2]) < 0.1
 
 
 @pytest.mark.parametrize("learn", [cetd, cemc])
@@ -101,8 +105,7 @@ def test_replay_uses_no_key_twice():
 def test_learned_models_can_be_sampled():
     ghm = cetd(three_states(), ONE_ACTION, 0.9, num_steps=10, logits=START, key=jax.random.key(0))
     drawn = ghm.sample(jnp.zeros(20_000, int), jnp.zeros(20_000, int), key=jax.random.key(1))
-    frequencies = np.bincount(np.asarray(drawn), minlength=3) / 20_000
-    np.testing.assert_allclose(frequencies, np.asarray(ghm.mu)[0, 0], atol=0.015)
+    assert are_frequencies(np.bincount(np.asarray(drawn), minlength=3), ghm.mu[0, 0], comparisons=3)
 
 
 def test_bad_input():

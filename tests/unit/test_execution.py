@@ -4,6 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from chance import error_of_mean, is_share
 from ggpi import GSP, TabularMDP, TabularPolicy, rollout
 from ggpi.envs import chain, four_rooms
 
@@ -21,9 +22,10 @@ def test_the_policy_that_acts_is_the_one_recorded():
     first = run.step == 0
     assert (run.behaviour[first] == 0).all(), "the head acts first"
     second = run.step == 1
-    assert abs((run.behaviour[second] == 2).mean() - 0.5) < 0.05, "a switch may precede the second action"
+    assert is_share(run.behaviour[second] == 2, 0.5, comparisons=2), "a switch may precede the second action"
     lengths = np.bincount(run.episode, run.behaviour == 2)
-    assert abs(lengths.mean() - 4) < 0.4, "the second segment lasts Geometric(1/4) steps"
+    bound = error_of_mean(12**0.5, 2000, width=6, comparisons=2)
+    assert abs(lengths.mean() - 4) < bound, "the second segment lasts Geometric(1/4) steps"
     assert len(run) == 80_000 and run.truncated.sum() == 2000
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chance import are_frequencies, error_of_mean
 from ggpi import TabularPolicy
 from ggpi.envs import LinearGaussian, Pendulum, PointMass, Ring, SettableEnv, chain, set_pendulum
 from ggpi.futures import simulate_futures
@@ -19,13 +20,12 @@ def test_the_ring_seen_and_the_ring_counted_agree_with_exact_models():
     probabilities, beta = np.array([0.3, 0.7]), 0.8
     table = TabularPolicy(np.tile(probabilities, (7, 1)))
     exact = ExactGHM(RING.mdp, table, beta).dense()[2, 1]
-    bound = 5 * np.sqrt(exact * (1 - exact) / N)
     counted = simulate_futures(RING.mdp, table, np.full(N, 2), np.ones(N, int), beta, seed=1)
-    assert (np.abs(np.bincount(counted, minlength=7) / N - exact) < bound).all()
+    assert are_frequencies(np.bincount(counted, minlength=7), exact, comparisons=14)
     seen = simulate_futures(
         RING, MixedPolicy(jnp.asarray(probabilities)), np.tile(RING.observe(2), (N, 1)), np.ones(N, int), beta
     )
-    assert (np.abs(np.bincount(RING.place(seen), minlength=7) / N - exact) < bound).all()
+    assert are_frequencies(np.bincount(RING.place(seen), minlength=7), exact, comparisons=14)
 
 
 def test_terminal_states_absorb():
@@ -33,17 +33,18 @@ def test_terminal_states_absorb():
     right = TabularPolicy.constant(mdp, 0)
     exact = ExactGHM(mdp, right, 0.9).dense()[0, 0]
     drawn = simulate_futures(mdp, right, np.zeros(N, int), np.zeros(N, int), 0.9)
-    assert (np.abs(np.bincount(drawn, minlength=5) / N - exact) < 5 * np.sqrt(0.25 / N)).all()
+    assert are_frequencies(np.bincount(drawn, minlength=5), exact, comparisons=5)
 
 
 def test_the_linear_gaussian_system():
     system, beta = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.2), 0.8
     policy = linear_policy(system.gain, system.bias, system.action_std, low=-np.inf, high=np.inf)
     drawn = simulate_futures(system, policy, np.full((N, 1), 1.0), np.full((N, 1), 0.5), beta, seed=2)[:, 0]
-    variance = system.covariance([1.0], [0.5], beta)[0, 0]
-    assert abs(drawn.mean() - system.mean([1.0], [0.5], beta)[0]) < 5 * np.sqrt(variance / N)
-    squares = (drawn - drawn.mean()) ** 2
-    assert abs(squares.mean() - variance) < 5 * squares.std() / np.sqrt(N)
+    mean, variance = system.mean([1.0], [0.5], beta)[0], system.covariance([1.0], [0.5], beta)[0, 0]
+    scale = variance**0.5  # a mixture of normal numbers, whose means lie within 5 deviations
+    assert abs(drawn.mean() - mean) < error_of_mean(scale, N, 5 * scale, comparisons=2)
+    squares = (drawn - mean) ** 2
+    assert abs(squares.mean() - variance) < error_of_mean(squares.std(), N, 25 * variance, comparisons=2)
 
 
 def test_rows_keep_their_places_and_beta_zero_is_one_step():

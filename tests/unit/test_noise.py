@@ -5,7 +5,9 @@ import jax.extend.random
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
+from chance import FAILURE
 from ggpi.categorical import uniform
 from ggpi.noise import quick, threefry
 
@@ -22,8 +24,10 @@ def test_uniform_numbers(kind):
     assert u.shape == (101, 99) and u.min() >= 0 and u.max() < 1
     counts, _ = np.histogram(u, bins=20, range=(0, 1))
     chi_square = ((counts - u.size / 20) ** 2).sum() / (u.size / 20)
-    assert chi_square < 44  # 0.1% of χ² with 19 degrees of freedom lies beyond
-    assert abs(np.corrcoef(u.ravel()[:-1], u.ravel()[1:])[0, 1]) < 4 / np.sqrt(u.size)
+    assert chi_square < stats.chi2.isf(FAILURE / 2, 19)
+    assert abs(np.corrcoef(u.ravel()[:-1], u.ravel()[1:])[0, 1]) < stats.norm.isf(FAILURE / 8) / np.sqrt(
+        u.size
+    )
     assert len(np.unique(u)) > 0.99 * u.size
 
 

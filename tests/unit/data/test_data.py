@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from chance import are_frequencies
 from ggpi import StateSpec, Transitions
 from ggpi.data import (
     RingBuffer,
@@ -123,9 +124,8 @@ def test_a_ring_is_sampled_uniformly_and_by_seed():
     n = 20_000
     drawn = ring.sample(n, np.random.default_rng(1))
     assert_same(drawn, ring.sample(n, np.random.default_rng(1)))
-    shares = [(drawn.state == row).all(axis=1).mean() for row in data.state]
-    assert shares[:3] == [0, 0, 0]
-    assert (np.abs(np.array(shares[3:]) - 0.2) < 5 * np.sqrt(0.16 / n)).all()
+    counts = [(drawn.state == row).all(axis=1).sum() for row in data.state]
+    assert are_frequencies(counts, [0, 0, 0, *[0.2] * 5], comparisons=8) and counts[:3] == [0, 0, 0]
     pairs = drawn.state[:, :1] + 1j * drawn.next_state[:, :1]
     assert set(pairs.ravel()) <= set((data.state[:, :1] + 1j * data.next_state[:, :1]).ravel()), (
         "rows stay whole"

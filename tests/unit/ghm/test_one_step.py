@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from chance import error_of_mean
 from ggpi.ghm.model import AbstractModel
 from ggpi.ghm.one_step import after, unroll
 from ggpi.policies.linear import LinearPolicy
@@ -45,12 +46,13 @@ def moments(weights):
 
 
 def assert_moments(samples, mean, covariance):
-    """Within four standard errors, which are taken from the samples."""
-    samples = np.asarray(samples, float)
-    size = np.sqrt(len(samples))
-    assert (abs(samples.mean(axis=0) - mean) < 4 * samples.std(axis=0) / size).all()
+    """Mixtures of normal numbers, whose means lie within 5 deviations; at most three mixtures in a test."""
+    samples, scales = np.asarray(samples, float), np.sqrt(np.diag(covariance))
+    bound = error_of_mean(scales, len(samples), 5 * scales, comparisons=15)
+    assert (abs(samples.mean(axis=0) - mean) < bound).all()
     products = np.einsum("ni,nj->nij", samples - mean, samples - mean)
-    assert (abs(products.mean(axis=0) - covariance) < 4 * products.std(axis=0) / size).all()
+    bound = error_of_mean(products.std(axis=0), len(samples), 25 * np.outer(scales, scales), comparisons=15)
+    assert (abs(products.mean(axis=0) - covariance) < bound).all()
 
 
 def many(function, *arguments, num=20_000):

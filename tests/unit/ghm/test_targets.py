@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from chance import are_frequencies, error_of_mean, is_share
 from ggpi import ExactGHM, TabularMDP, TabularPolicy, Transitions
 from ggpi.data import StateSpec
 from ggpi.ghm.frame import fit_frame
@@ -109,19 +110,32 @@ def frequencies(batch: Batch):
     return counts
 
 
-def assert_samples_of(counts, mu):
-    seen = counts.sum(axis=-1, keepdims=True)
-    error = np.sqrt(mu * (1 - mu) / np.maximum(seen, 1))
-    off = np.abs(counts / np.maximum(seen, 1) - mu)
+def episodes_of_pairs(data):
+    """How many episodes visit each pair, [S, A, 1]."""
+    visits = np.zeros((data.episode.max() + 1, 3, 2), bool)
+    visits[data.episode, data.state[:, 0].astype(int), data.action] = True
+    return visits.sum(axis=0)[..., None]
+
+
+def assert_samples_of(counts, mu, data):
+    """Draws are independent given the data, and the data's episodes are independent of each other.
+
+    Both lead to errors, each of which is beyond its bound with a probability below ½e-6. An episode stays at a pair
+    for geometric times, which at most doubles the variance of its share.
+    """
+    seen, episodes, comparisons = counts.sum(axis=-1, keepdims=True), episodes_of_pairs(data), 2 * counts.size
     assert (seen[:, :2] > 1000).all(), "every pair is seen often enough for this to mean something"
-    assert (off <= 4.5 * error + 0.002)[:, :2].all()
+    deviation = np.sqrt(mu * (1 - mu))
+    bound = error_of_mean(deviation, np.maximum(seen, 1), 1.0, comparisons)
+    bound += error_of_mean(np.sqrt(2) * deviation, np.maximum(episodes, 1), 1.0, comparisons)
+    assert (np.abs(counts / np.maximum(seen, 1) - mu) <= bound)[:, :2].all()
 
 
 @pytest.mark.parametrize("n_step", [1, 2, 20])
 @pytest.mark.parametrize("num_steps", [3, 60])
 def test_targets_of_the_true_model_are_samples_of_mu(n_step, num_steps):
     """Short episodes are truncated, long ones terminate: both bootstrap, or stay, as they should."""
-    data = simulated(6000, num_steps, switch=0.3)
+    data = simulated(40_000, num_steps, switch=0.3)
     assert data.terminated.any() and (num_steps > 10 or data.truncated.any())
     bank_policies = [OnALine(jnp.asarray(np.cumsum(pi, axis=1), jnp.float32)) for pi in PIS]
     from ggpi.policies.bank import PolicyBank
@@ -132,17 +146,17 @@ def test_targets_of_the_true_model_are_samples_of_mu(n_step, num_steps):
     batch = loss.draw(
         models, loss.record(data, 2, BETAS), PolicyBank(bank_policies), betas, 40_000, key=jax.random.key(0)
     )
-    assert_samples_of(frequencies(batch), mu)
+    assert_samples_of(frequencies(batch), mu, data)
 
 
 def test_cemc_targets_are_samples_of_mu():
-    data = simulated(20_000, 60, switch=0.0)
+    data = simulated(40_000, 60, switch=0.0)
     recorded = CEMC().record(data, 2, BETAS)
     betas = jnp.repeat(jnp.asarray(BETAS), 2)
     rows = draw_rows(recorded, 2, 40_000, key=jax.random.key(1))
     reached, _ = follow(recorded, rows, betas, key=jax.random.key(2))
     _, mu = true_models()
-    assert_samples_of(frequencies(Batch(recorded.state[rows], recorded.action[rows], reached)), mu)
+    assert_samples_of(frequencies(Batch(recorded.state[rows], recorded.action[rows], reached)), mu, data)
 
 
 def test_cemc_says_what_it_needs():
@@ -213,22 +227,23 @@ def test_targets_are_samples_of_mu_when_nobody_knows_who_acted():
     """Unknown behaviour with n_step = 20 is one-step CETD: nothing of another policy's future gets in."""
     from ggpi.policies.bank import PolicyBank
 
-    data = simulated(6000, 60, switch=0.3)
+    data = simulated(40_000, 60, switch=0.3)
     unknown, loss = replace(data, behaviour=np.full(len(data), -1)), CETD(n_step=20)
     models, mu = true_models()
     bank = PolicyBank([OnALine(jnp.asarray(np.cumsum(pi, axis=1), jnp.float32)) for pi in PIS])
     betas = jnp.repeat(jnp.asarray(BETAS), 2)
     recorded = loss.record(unknown, 2, BETAS)
-    assert_samples_of(
-        frequencies(loss.draw(models, recorded, bank, betas, 40_000, key=jax.random.key(0))), mu
-    )
+    batch = loss.draw(models, recorded, bank, betas, 40_000, key=jax.random.key(0))
+    assert_samples_of(frequencies(batch), mu, data)
 
 
 def test_geometric_times():
-    times = np.asarray(geometric(jnp.array([[0.0], [0.5], [0.9]]), (3, 100_000), key=jax.random.key(0)))
+    n = 100_000
+    times = np.asarray(geometric(jnp.array([[0.0], [0.5], [0.9]]), (3, n), key=jax.random.key(0)))
     assert (times[0] == 1).all() and times.min() == 1
-    np.testing.assert_allclose(times.mean(axis=1), [1, 2, 10], rtol=0.02)
-    np.testing.assert_allclose((times[1] == 2).mean(), 0.25, atol=0.006)
+    mean, deviation = np.array([2, 10]), np.array([2, 90]) ** 0.5
+    assert (abs(times[1:].mean(axis=1) - mean) < error_of_mean(deviation, n, 1.5 * mean, comparisons=3)).all()
+    assert is_share(times[1] == 2, 0.25, comparisons=3)
 
 
 def test_asking_uses_each_models_own_policy():
@@ -239,7 +254,5 @@ def test_asking_uses_each_models_own_policy():
     drawn = np.asarray(ask(models, bank, jnp.zeros((4, 50_000, 1)), key=jax.random.key(0)))[..., 0]
     for m in range(4):
         expected = PIS[m % 2][0] @ mu[m, 0]
-        np.testing.assert_allclose(
-            np.bincount(drawn[m].astype(int), minlength=3) / 50_000, expected, atol=0.01
-        )
+        assert are_frequencies(np.bincount(drawn[m].astype(int), minlength=3), expected, comparisons=12)
     assert TabularPolicy(PIS[0]).pi.shape == (3, 2)

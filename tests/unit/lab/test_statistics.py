@@ -5,10 +5,11 @@ from ggpi.lab.statistics import mean_interval
 
 
 def test_interval_covers_the_mean_about_as_often_as_it_says():
+    """About 92% of the time for so few and skew numbers; by Bernstein 1000 intervals stray by 6% once in 1e8."""
     rng = np.random.default_rng(0)
-    intervals = [mean_interval(rng.exponential(size=40), resamples=500) for _ in range(300)]
+    intervals = [mean_interval(rng.exponential(size=40), resamples=500) for _ in range(1000)]
     covered = np.mean([interval["low"] <= 1 <= interval["high"] for interval in intervals])
-    assert 0.88 < covered < 0.98
+    assert 0.86 < covered < 0.99
 
 
 def test_same_values_same_interval():

@@ -37,7 +37,8 @@ def test_futures_are_states_of_paths_at_a_geometric_time(world):
     times = np.minimum(np.random.default_rng(5).geometric(1 - beta, n), steps) - 1
     ended = paths[np.arange(n), times]
     error = np.sqrt((futures.var(axis=0) + ended.var(axis=0)) / n)
-    assert (np.abs(futures.mean(axis=0) - ended.mean(axis=0)) < 4 * error + 1e-6).all()
+    # at most 4 bounded numbers: beyond 6.5 standard errors with a probability of about 3e-10
+    assert (np.abs(futures.mean(axis=0) - ended.mean(axis=0)) < 6.5 * error + 1e-6).all()
 
 
 def test_pairs_are_early(world):

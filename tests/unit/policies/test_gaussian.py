@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import ggpi
+from chance import is_share
 from ggpi.policies import PolicyBank
 from ggpi.policies.gaussian import MLP, GaussianPolicy
 from ggpi.policies.symmetric import four_directions
@@ -68,7 +69,7 @@ def test_samples_follow_the_distribution():
     actions = np.asarray(one.sample(jnp.tile(state, (4000, 1)), key=KEY))[:, 0]
     for bound in (-0.9, -0.3, 0.0, 0.5, 0.95):
         share = stats.norm.cdf(bound, mean, std)
-        assert abs((actions <= bound).mean() - share) < 5 * np.sqrt(share * (1 - share) / 4000)
+        assert is_share(actions <= bound, share, comparisons=5)
 
 
 def test_four_directions_are_one_group_and_survive_saving(tmp_path):

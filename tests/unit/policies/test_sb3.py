@@ -11,6 +11,7 @@ from gymnasium.spaces import Discrete
 from scipy import stats
 
 import ggpi
+from chance import error_of_mean, is_share
 from ggpi import PolicyBank, load_sb3
 from ggpi.policies.networks import ACTIVATIONS, normaliser
 from ggpi.policies.sb3_layers import action_network
@@ -64,14 +65,14 @@ def test_samples_follow_the_policy():
     known = recorded("a2c-cartpole")
     policy, states = loaded("a2c-cartpole"), np.tile(known["states"][3], (n, 1))
     share = np.exp(known["logits"][3, 1])
-    assert abs(np.mean(policy.sample(states, key=KEY)) - share) < 5 * np.sqrt(share * (1 - share) / n)
+    assert is_share(policy.sample(states, key=KEY), share, comparisons=3)
     known = recorded("ppo-arm")
     policy, states = loaded("ppo-arm"), np.tile(known["states"][3], (n, 1))
     actions = np.asarray(policy.sample(states, key=KEY))
     assert (actions >= [-1, -3]).all() and (actions <= [2, 0.5]).all()
     for coordinate, bound in ((0, 0.5), (1, -1.0)):
         share = stats.norm.cdf(bound, known["mean"][3, coordinate], known["std"][3, coordinate])
-        assert abs(np.mean(actions[:, coordinate] <= bound) - share) < 5 * np.sqrt(share * (1 - share) / n)
+        assert is_share(actions[:, coordinate] <= bound, share, comparisons=3)
     for name in ("td3-arm", "dqn-cartpole"):
         states = recorded(name)["states"]
         np.testing.assert_array_equal(loaded(name).sample(states, key=KEY), loaded(name).mode(states))
@@ -88,7 +89,8 @@ def test_sac_has_a_density_in_the_units_of_the_action():
     drawn = np.asarray(policy.sample(np.tile(state, (n, 1)), key=KEY))[:, 0]
     for bound in (-1.0, 0.0, 1.5):
         share = density[middles[:, 0] <= bound].sum()
-        assert abs((drawn <= bound).mean() - share) < 5 * np.sqrt(share * (1 - share) / n) + 1e-3
+        error = error_of_mean(np.sqrt(share * (1 - share)), n, 1.0, comparisons=3)
+        assert abs((drawn <= bound).mean() - share) < error + 1e-3, "the integral is a sum over a grid"
 
 
 def test_statistics_as_arrays_do_the_same(tmp_path):

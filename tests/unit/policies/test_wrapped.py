@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from scipy import stats
 
 import ggpi
+from chance import is_share
 from ggpi import PolicyBank, policy_from
 from ggpi.saving import Foreign
 from ggpi.typing import Policy
@@ -72,7 +73,7 @@ def test_distributions_over_discrete_actions(runs, returns):
     share = uneven(state)[1] if returns == "probabilities" else 1 / (1 + 2 ** (state[0] - state[1]))
     np.testing.assert_allclose(p, [1 - share, share], rtol=1e-5)
     drawn = np.asarray(policy.sample(np.tile(state, (n, 1)), key=KEY))
-    assert abs(drawn.mean() - share) < 5 * np.sqrt(share * (1 - share) / n)
+    assert is_share(drawn == 1, float(share), comparisons=1)
     assert policy.mode(state) == int(share > 0.5) and drawn.dtype == np.int32
 
 
@@ -84,7 +85,7 @@ def test_gaussians(runs):
     (mean, std) = noisy(state)
     for coordinate, bound in ((0, 0.1), (0, -0.9), (1, 0.3)):
         share = stats.norm.cdf(bound, mean[coordinate], std[coordinate])
-        assert abs((drawn[:, coordinate] <= bound).mean() - share) < 5 * np.sqrt(share * (1 - share) / n)
+        assert is_share(drawn[:, coordinate] <= bound, share, comparisons=3)
     np.testing.assert_allclose(policy.mode(state), np.clip(mean, *BOUNDS), rtol=1e-6)
     action = np.array([0.2, 0.4], np.float32)
     np.testing.assert_allclose(
