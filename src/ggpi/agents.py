@@ -38,6 +38,7 @@ from ggpi.evaluation.planning import (
 )
 from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import build_tree
+from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.model import AbstractModel
 from ggpi.reals import whole
@@ -97,6 +98,7 @@ class GGPIAgent:
         first_actions: Literal["head", "all"] | int | None = None,
         terminal: Callable[[Any], Any] | None = None,
     ):
+        check_process()
         num_samples = whole(num_samples, "num_samples")
         check_policies(ghms)
         self.ghms, self.num_samples, self.gsps = ghms, num_samples, checked_set(ghms, depth, gsps)
@@ -216,6 +218,7 @@ class GGPIAgent:
 
     def _checked_states(self, state: Any) -> tuple[jax.Array, tuple[int, ...]]:
         """States [B, …] and the shape of the batch: () for a single state."""
+        check_process()
         states, batch = checked_states(state, self._spaces)
         rewards = jax.tree.leaves(self.reward.values) if isinstance(self.reward.values, Each) else ()
         if rewards and batch != (len(rewards[0]),):

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import gymnasium
 import jax
 import numpy as np
@@ -19,7 +18,9 @@ from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import create_empty_array
 
+from ggpi.compiling import jit
 from ggpi.data import Transitions
+from ggpi.forking import check_process
 from ggpi.policies import PolicyBank
 from ggpi.policies.checks import check_policies
 from ggpi.progress import progress as progress_bar
@@ -56,6 +57,7 @@ def collect(
     """
     if num_steps < 1 or (switch_every is not None and switch_every < 1):
         raise ValueError(f"collect needs at least one step, got {num_steps=} and {switch_every=}")
+    check_process()
     bank = PolicyBank(policies)
     vector = _vector_env(env, num_envs)
     try:
@@ -132,7 +134,7 @@ class _Turns:
             self.left[rows] = self.rng.integers(1, self.longest + 1, size=rows.sum())
 
 
-@eqx.filter_jit
+@jit
 def _act(bank: PolicyBank, index: Any, states: Any, key: Any, time: Any) -> Any:
     return bank.sample(index, states, key=jax.random.fold_in(key, time))
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from ggpi.compiling import jit
 from ggpi.mdp import check_gamma
 from ggpi.policies import PolicyBank
 from ggpi.typing import Scalar
@@ -49,6 +49,6 @@ def _act(bank: PolicyBank, states: np.ndarray, count: int, key: Any, time: Any) 
     return np.asarray(_sample(bank, some if some.dtype.kind in "iu" else some.astype(np.float32), key, time))
 
 
-@eqx.filter_jit
+@jit
 def _sample(bank: PolicyBank, states: Any, key: Any, time: Any) -> Any:
     return bank.sample(np.zeros(len(states), np.int32), states, key=jax.random.fold_in(key, time))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from ggpi.compiling import jit
 from ggpi.diagnosis.measures import draw, scales
 from ggpi.diagnosis.truth import Truth
 from ggpi.distances import energy_distance
@@ -109,7 +109,7 @@ def horizon_consistency(
     return {"consistency": _mean_energy(directly, np.where(stops[..., None], first, second), scale)}
 
 
-@eqx.filter_jit
+@jit
 def _act(bank: PolicyBank, states: Any, key: Any) -> Any:
     return bank.sample_each(states, key=key)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from ggpi.compiling import jit
 from ggpi.diagnosis.truth import Truth
 from ggpi.distances import energy_distance, wasserstein
 from ggpi.ghm.frame import SMALLEST_SCALE
@@ -33,7 +33,7 @@ def measure(model: Any, truth: Truth, drawn: np.ndarray, *, key: Key) -> dict[st
     return likelihood(model, truth, key=key) | distances(truth, drawn) | floors | displacement(truth, drawn)
 
 
-@eqx.filter_jit
+@jit
 def _sample(model: Any, states: Any, actions: Any, keys: Any) -> Any:
     return jax.vmap(lambda x, a, k: model.sample(x, a, key=k))(states, actions, keys)
 
@@ -73,18 +73,18 @@ def likelihood(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
     return {name: float(np.mean(values) / target.shape[1]) for name, values in scores.items()}
 
 
-@eqx.filter_jit
+@jit
 def _log_prob(model, targets, states, actions):
     return jax.vmap(model.log_prob)(targets, states, actions)
 
 
-@eqx.filter_jit
+@jit
 def _elbo(model, states, actions, targets, keys):
     noise = jax.vmap(lambda k: jax.random.normal(k, (model.loss_noise_size,)))(keys)
     return jax.vmap(model.elbo)(states, actions, targets, noise)
 
 
-@eqx.filter_jit
+@jit
 def _log_prob_bound(model, targets, states, actions, keys):
     return jax.vmap(lambda t, x, a, k: model.log_prob_bound(t, x, a, key=k))(targets, states, actions, keys)
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi.compiling import fast_jit
+from ggpi.compiling import fast_jit, jit
 from ggpi.evaluation.payment import Table, first_bad_sample, over, payment
 from ggpi.evaluation.tree import Block, draw, worth
 from ggpi.ghm.base import GHMs
@@ -101,7 +101,16 @@ def _draw(given: tuple, num_samples: int, form: Any, key: Key) -> list:
     return draw(tree, models, _starts(given), first, num_samples, form=form, key=key)
 
 
-drawn_states = fast_jit(_draw)
+def drawn_states(given: tuple, num_samples: int, form: Any, key: Key) -> list:
+    """The states that chains visit, by a program that serves all rewards.
+
+    Paper: Thm 3.2
+    """
+    tree, models, _, states, first = given
+    return _drawn((tree, models, None, states, first), num_samples, form, key)
+
+
+_drawn = fast_jit(_draw)
 
 
 def _starts(given: tuple) -> Any:
@@ -122,7 +131,7 @@ def _moments(given: tuple, drawn: list, form: Any, gamma: float) -> tuple[Any, A
     return earned.mean(axis=-1).reshape(shape), earned.var(axis=-1).reshape(shape)
 
 
-@eqx.filter_jit
+@jit
 def choose(bank: PolicyBank, heads: Any, mean: Any, states: Any, first: Any, key: Key) -> tuple[Any, Any]:
     """The best GSP [B], ties broken at random, and the action: its head's, or the first action that it scored.
 
@@ -138,7 +147,7 @@ def choose(bank: PolicyBank, heads: Any, mean: Any, states: Any, first: Any, key
     return best, first[jnp.asarray(heads)[best], jnp.arange(len(states)), tried]
 
 
-@eqx.filter_jit
+@jit
 def candidates(bank: PolicyBank, states: Any, count: int, key: Key) -> Any:
     """`count` actions of each policy in each state [K, B, C, …].
 

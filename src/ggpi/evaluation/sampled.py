@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from ggpi.evaluation.segments import Segment, segments, segments_of
 from ggpi.evaluation.values import QValues
+from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
 from ggpi.reals import indices, whole
 from ggpi.rewards import Reward
@@ -159,6 +160,7 @@ class _Chains:
     """Chains of segments along a set of paths, and what they earn."""
 
     def __init__(self, paths: Sequence[tuple[Segment, ...]], ghms: GHMs, reward: Reward | ArrayLike):
+        check_process()
         self.paths, self.ghms = paths, ghms
         self.mdp = ghms.mdp
         self.reward = self.mdp.checked_reward(reward)

@@ -27,6 +27,7 @@ from ggpi import saving
 from ggpi.compiling import fast_jit
 from ggpi.data import StateSpec, Transitions
 from ggpi.data.memory import is_mapped, within_memory
+from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
 from ggpi.ghm.losses import LOSSES, Loss, check_supported
@@ -75,6 +76,7 @@ def fit(
 
     Paper: Alg 2, Eq 8
     """
+    check_process()
     given = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate, "decay": decay}
     given |= {"model": _named(model, MODELS, "model"), "loss": _named(loss, LOSSES, "loss")}
     recipe = dataclasses.replace(

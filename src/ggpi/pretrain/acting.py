@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax.scipy.stats import norm
 
+from ggpi.compiling import jit
 from ggpi.envs.ant.symmetry import back, canonical
 from ggpi.policies.gaussian import GaussianPolicy
 from ggpi.typing import Key
 
 
-@eqx.filter_jit
+@jit
 def act(policy: GaussianPolicy, state: Any, direction: Any, *, key: Key) -> tuple[Any, Any, Any, Any]:
     """Canonical states, actions in them, the actions as executed in the world, and their log-densities.
 

@@ -28,6 +28,7 @@ from jax.nn import softplus
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from ggpi.compiling import jit
 from ggpi.envs.ant.symmetry import canonical, forth
 from ggpi.policies.gaussian import MLP, GaussianPolicy, seen
 from ggpi.pretrain.acting import act, clipped
@@ -217,7 +218,7 @@ def relabel(walk: Walk, batches: dict[str, np.ndarray], rng: np.random.Generator
     return {**batches, "direction": direction.astype(np.int32), "reward": reward}
 
 
-@eqx.filter_jit
+@jit
 def updates(config: MPO, learner: Learner, batches: dict[str, Any], *, key: Key) -> tuple[Learner, dict]:
     """As many updates as there are batches, in one compiled loop.
 

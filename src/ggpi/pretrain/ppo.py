@@ -21,6 +21,7 @@ import numpy as np
 import optax
 from jax.scipy.stats import norm
 
+from ggpi.compiling import jit
 from ggpi.envs.ant.symmetry import canonical
 from ggpi.policies.gaussian import MLP, GaussianPolicy, seen
 from ggpi.pretrain.acting import act, clipped
@@ -112,7 +113,7 @@ def round_of(config: PPO, learner: Learner, walkers: Walkers, *, key: Key) -> tu
     return learner, {**{name: float(n) for name, n in numbers.items()}, **summary(steps)}
 
 
-@eqx.filter_jit
+@jit
 def update(config, learner, turned, action, log_prob, steps, *, key: Key) -> tuple[Learner, dict[str, Any]]:
     """Several epochs of clipped policy gradients on one round of steps.
 

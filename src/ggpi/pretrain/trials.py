@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from ggpi.compiling import jit
 from ggpi.envs.ant import CONTROL_STEP, SPEC, SparseAntVector
 from ggpi.policies.bank import PolicyBank
 from ggpi.pretrain.walking import velocities
@@ -40,6 +40,11 @@ class Trial:
         return self.states[-1, :, SPEC.index("up_z")] < 0
 
 
+@jit
+def _act(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
+    return bank.sample(index, states, key=key)
+
+
 def trial(policies: Sequence[Any], turns: np.ndarray, seed: int) -> Trial:
     """Lets policy `turns[t, i]` (its index is its direction) move ant i at step t, at most 150 steps.
 
@@ -47,11 +52,11 @@ def trial(policies: Sequence[Any], turns: np.ndarray, seed: int) -> Trial:
     """
     steps, ants = turns.shape
     env = SparseAntVector(ants, target=NOWHERE)
-    bank, act = PolicyBank(policies), eqx.filter_jit(lambda bank, i, x, k: bank.sample(i, x, key=k))
+    bank = PolicyBank(policies)
     state, _ = env.reset(seed=seed)
     states = [state]
     for now, key in zip(turns, jax.random.split(jax.random.key(seed), steps), strict=True):
-        action = act(bank, now.astype(np.int32), state, key)
+        action = _act(bank, now.astype(np.int32), state, key)
         state, _, terminated, truncated, info = env.step(np.asarray(action))
         for i in np.flatnonzero(terminated | truncated):
             state[i] = info["final_obs"][i]
