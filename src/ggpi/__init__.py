@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.improvement import improve as improve
     from ggpi.improvement import improve_head as improve_head
     from ggpi.iteration import policy_iteration as policy_iteration
+    from ggpi.locking import InUseError as InUseError
     from ggpi.mdp import TabularMDP as TabularMDP
     from ggpi.optimal import q_star as q_star
     from ggpi.policies import PolicyBank as PolicyBank
@@ -132,6 +133,7 @@ _NAMES = {
     "save": "saving",
     "load": "saving",
     "FileError": "errors",
+    "InUseError": "locking",
 }
 
 __all__ = [*_MODULES, *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -59,7 +59,7 @@ def jit(
         check_process()
         return programs.call(args, kwargs)
 
-    call.programs = programs  # pyright: ignore[reportFunctionMemberAccess]
+    call.programs = programs  # pyright: ignore[reportAttributeAccessIssue]
     return call
 
 
@@ -67,7 +67,8 @@ class _Program:
     """A compiled function, and the key under which it is held."""
 
     def __init__(self, run: Any):
-        self.run, self.key = run, None
+        self.run = run
+        self.key: tuple[Any, ...] = ()
 
 
 class _Programs:

@@ -37,6 +37,7 @@ class TrainingLog:
             raise ValueError("tensorboard=True needs out=, the directory where its files go")
         if self.directory:
             self.directory.mkdir(parents=True, exist_ok=True)
+            io.sweep(self.directory)
         self.board = _summary_writer(self.directory) if tensorboard and self.directory else None
 
     def resume(self, initial: Any) -> tuple[Any, int]:

@@ -182,6 +182,7 @@ def pretrain(
     Paper: App E.1
     """
     with sole_writer(out, "ggpi pretrain"):
+        io.sweep(out)
         training = Training(config)
         checkpoint = out / "checkpoint"
         if (checkpoint / "about.json").exists():
