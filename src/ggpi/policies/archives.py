@@ -38,7 +38,7 @@ class Archive:
 
     def read(self, name: str, most: int) -> bytes:
         """The content of a member, which may have at most so many bytes."""
-        field = f"{self._field}: {name}" if self._field else name
+        field = f"{self._field}: {name[:200]}" if self._field else name
         if name not in self.names:
             there = abbreviate(sorted(self.names))
             raise FileError(self._path, f"the zip has no such member; its members are {there}", field=field)

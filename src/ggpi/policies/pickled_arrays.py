@@ -72,7 +72,9 @@ class Array:
         numbers = _numbers(content, dtype)
         check_sizes("shape", shape)
         if prod(shape) != len(numbers):
-            raise UnreadableError(f"it holds an array of shape {shape} with {len(numbers)} numbers")
+            raise UnreadableError(
+                f"it holds an array of shape {abbreviate(shape)} with {len(numbers)} numbers"
+            )
         self.values = numbers.reshape(shape, order="F" if order == "F" else "C")
         return self
 

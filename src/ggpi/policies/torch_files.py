@@ -101,7 +101,7 @@ class _Storages:
         for name, tensor in tensors.items():
             if 0 in tensor.shape:
                 raise FileError(
-                    self.path, f"an empty tensor, of shape {tensor.shape}", field=f"{self.field}: {name}"
+                    self.path, f"an empty tensor, of shape {tensor.shape}", field=f"{self.field}: {name[:80]}"
                 )
             if tensor.storage not in known:
                 known[tensor.storage] = self._numbers(tensor.storage)
@@ -139,8 +139,8 @@ def _storage(reference: Any) -> Storage:
     _, kind, key, _, count = reference
     if not isinstance(kind, Name) or kind.name not in STORAGES:
         raise UnreadableError(f"it has a storage of type {abbreviate(kind)}, which is not supported")
-    if not isinstance(key, str) or type(count) is not int or count < 0:
-        raise UnreadableError("it has a storage without a name and a size")
+    if not isinstance(key, str) or len(key) > 100 or type(count) is not int or count < 0:
+        raise UnreadableError("it has a storage without a short name and a size")
     return Storage(STORAGES[kind.name], key, count)
 
 

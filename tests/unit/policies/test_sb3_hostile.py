@@ -27,6 +27,10 @@ def text(value):
     return b"\x8c" + bytes([len(value)]) + value.encode()
 
 
+def unicode(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
 def name(module, attribute):
     return text(module) + text(attribute) + b"\x93"
 
@@ -43,7 +47,7 @@ def stored(members, method=zipfile.ZIP_STORED):
     return buffer.getvalue()
 
 
-def tensor(shape, stride, offset=0, size=4):
+def tensor(shape, stride, offset=0, size=4, key="0"):
     """A pickle of one tensor log_std in a storage of some floats."""
 
     def number(n):
@@ -56,7 +60,7 @@ def tensor(shape, stride, offset=0, size=4):
         b"("
         + text("storage")
         + name("torch", "FloatStorage")
-        + text("0")
+        + unicode(key)
         + text("cpu")
         + number(size)
         + b"tQ"
@@ -418,3 +422,19 @@ def test_what_pickles_hold_is_read():
                 read = read_pickle(pickle.dumps({"x": array}, protocol), "some.pkl", None, lambda _: False)
                 np.testing.assert_array_equal(read["x"].values, array)
                 assert read["x"].values.dtype == array.dtype
+
+
+def test_long_names_do_not_make_long_messages(tmp_path):
+    long = "x" * 60_000
+    nameless = stored([(f"{long}/data.pkl", b"x")])
+    stranger = b"}" + unicode(long) + b"Ns"
+    for parts, problem in (
+        ({"policy.pth": nameless}, "not a pickle"),
+        ({"policy.pth": stored([("archive/data.pkl", b"\x80\x02" + stranger + b".")])}, "not a state_dict"),
+        ({long: b"", "data": None}, "no such member"),
+        ({"policy.pth": tensor((1,), (1,), key=long)}, "without a short name"),
+        ({"_stable_baselines3_version": b"9" * 900}, "versions 1 and 2"),
+    ):
+        with pytest.raises(FileError, match=problem) as raised:
+            load_sb3(changed(tmp_path, **parts))
+        assert len(str(raised.value)) < 1500
