@@ -246,3 +246,13 @@ def test_metrics_of_a_fit_that_was_killed_before_its_first_checkpoint_are_forgot
     )
     (line,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line)["step"] == 2
+
+
+def test_columns_have_one_writer(tmp_path):
+    data = ggpi.collect("ggpi/PointMass-v0", POLICIES, 32, seed=0)
+    ggpi.data.write_npy(tmp_path, data)
+    with process(HOLD, tmp_path) as first:
+        first.stdout.readline()
+        with pytest.raises(InUseError, match=f"in use by process {first.pid}"):
+            ggpi.data.write_npy(tmp_path, data)
+    assert len(ggpi.data.read_npy(tmp_path)) == 32

@@ -20,6 +20,7 @@ from ggpi.data.buffer import FIELDS
 from ggpi.data.opening import Npz, map_npy
 from ggpi.data.transitions import Transitions
 from ggpi.errors import FileError
+from ggpi.locking import sole_writer
 from ggpi.reading import as_file_errors, short
 
 FORMAT = "ggpi transitions 1"
@@ -59,20 +60,27 @@ def write_npy(directory: str | Path, data: Transitions) -> None:
     Beyond the paper: data may be larger than memory
     """
     arrays = _plain(data)
-    begin_npy(directory)
-    for name, values in arrays.items():
-        with open_npy(directory, name, values.shape, values.dtype) as column:
-            column[...] = values
-    finish_npy(directory)
+    with writing_npy(directory):
+        for name, values in arrays.items():
+            with open_npy(directory, name, values.shape, values.dtype) as column:
+                column[...] = values
 
 
-def begin_npy(directory: str | Path) -> None:
-    """An empty directory for columns, or one whose old columns no longer count.
+@contextlib.contextmanager
+def writing_npy(directory: str | Path | None) -> Iterator[None]:
+    """Makes a directory ready for columns, and whole once all are written; old columns no longer count. None: nothing.
 
     Beyond the paper: data may be larger than memory
     """
-    Path(directory).mkdir(parents=True, exist_ok=True)
-    (Path(directory) / "about.json").unlink(missing_ok=True)
+    if directory is None:
+        yield
+        return
+    about = Path(directory) / "about.json"
+    with sole_writer(directory, "writing transitions"):
+        io.sweep(directory)
+        about.unlink(missing_ok=True)
+        yield
+        io.write_json(about, {"format": FORMAT})
 
 
 @contextlib.contextmanager
@@ -83,14 +91,6 @@ def open_npy(directory: str | Path, name: str, shape: tuple[int, ...], dtype: An
     """
     with io.replacing(Path(directory) / f"{name}.npy") as aside:
         yield np.lib.format.open_memmap(aside, "w+", dtype, shape)
-
-
-def finish_npy(directory: str | Path) -> None:
-    """Says that all columns of a directory are written.
-
-    Beyond the paper: data may be larger than memory
-    """
-    io.write_json(Path(directory) / "about.json", {"format": FORMAT})
 
 
 def read_npy(directory: str | Path) -> Transitions:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.data.files import begin_npy, finish_npy, open_npy, read_npy
+from ggpi.data.files import open_npy, read_npy, writing_npy
 from ggpi.data.opening import Npz, check_dataset, check_memory, map_npy, open_hdf5
 from ggpi.data.transitions import Transitions, blocks
 from ggpi.errors import FileError
@@ -188,16 +188,14 @@ def _write(path: Path, columns: Columns, goes_on: np.ndarray, mapped: str | Path
     kept = np.ones(len(goes_on), bool) if "next_state" in columns else goes_on
     if not kept.any():
         raise FileError(path, "has no next states and no two rows of one episode: no transitions")
-    if mapped is not None:
-        begin_npy(mapped)
-    written = {field: _copied(path, field, columns, kept, mapped) for field in VECTORS}
-    rest = _bookkeeping(path, columns, goes_on, kept)
-    if mapped is None:
-        return Transitions(**written, **rest)
-    for name, values in rest.items():
-        with open_npy(mapped, name, values.shape, values.dtype) as column:
-            column[...] = values
-    finish_npy(mapped)
+    with writing_npy(mapped):
+        written = {field: _copied(path, field, columns, kept, mapped) for field in VECTORS}
+        rest = _bookkeeping(path, columns, goes_on, kept)
+        if mapped is None:
+            return Transitions(**written, **rest)
+        for name, values in rest.items():
+            with open_npy(mapped, name, values.shape, values.dtype) as column:
+                column[...] = values
     return read_npy(mapped)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 
-from ggpi.data.files import begin_npy, finish_npy, open_npy, read_npy
+from ggpi.data.files import open_npy, read_npy, writing_npy
 from ggpi.data.opening import check_dataset, open_hdf5
 from ggpi.data.transitions import Transitions
 from ggpi.errors import FileError
@@ -137,9 +137,8 @@ def _copied(
     """Every episode's rows, in memory or on disk."""
     columns, done, outside, size = {}, 0, 0, facts.steps
     episodes = _episodes(path, there, facts)
-    if mapped is not None:
-        begin_npy(mapped)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(writing_npy(mapped))
         for number, episode in enumerate(episodes):
             rows = _columns(_arrays(episode), read)
             rows["episode"] = np.full(len(rows["action"]), number)
@@ -162,7 +161,6 @@ def _copied(
         )
     if mapped is None:
         return Transitions(**columns)
-    finish_npy(mapped)
     return read_npy(mapped)
 
 
