@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ggpi
+from chance import error_of_mean
 from ggpi.data import StateSpec
 from ggpi.diagnosis import recorded_futures, true_futures
 from ggpi.diagnosis.measures import draw
@@ -82,14 +83,15 @@ def healthy():
 
 
 def test_the_exact_model_is_as_near_to_the_truth_as_the_truth(healthy):
+    """Bounds are seven and more deviations over ten seeds away from their means; dependences vary by 0.03 and 0.015."""
     for about in healthy:
-        assert about["energy"] < about["energy_floor"] + 0.01
-        assert about["wasserstein"] < 1.3 * about["wasserstein_floor"]
-        assert about["value_error"] < 1.3 * about["value_error_floor"]
-        assert about["mean_error"] < 0.05
-        assert about["spread_ratio"] == pytest.approx(1, abs=0.05)
-        assert about["state_dependence"] == pytest.approx(about["state_dependence_true"], abs=0.05)
-        assert about["action_sensitivity"] == pytest.approx(about["action_sensitivity_true"], abs=0.03)
+        assert about["energy"] < about["energy_floor"] + 0.01  # differs by 0.0004 ± 0.0008
+        assert about["wasserstein"] < 2 * about["wasserstein_floor"]  # 1.04 ± 0.07 times
+        assert about["value_error"] < 2 * about["value_error_floor"]  # 1.00 ± 0.11 times
+        assert about["mean_error"] < 0.13  # 0.026 ± 0.012
+        assert about["spread_ratio"] == pytest.approx(1, abs=0.08)  # ± 0.01
+        assert about["state_dependence"] == pytest.approx(about["state_dependence_true"], abs=0.2)
+        assert about["action_sensitivity"] == pytest.approx(about["action_sensitivity_true"], abs=0.1)
         assert about["left_out"] == 0
     assert abs(healthy[1]["consistency"]) < 0.01
     assert "consistency" not in healthy[0]
@@ -127,15 +129,16 @@ def test_faults_are_found(healthy, fault, seen):
 
 
 def test_horizons_that_contradict_each_other_are_found():
+    """0.067, by a factor of 1.5 more or less, over ten seeds; 0.0008 ± 0.0006 where nothing is wrong."""
     _, near = numbers(models(near=exact(0.95)))
-    assert near["consistency"] > 0.01
+    assert near["consistency"] > 0.003
 
 
 def test_trajectories_do_as_well():
     data = ggpi.collect(ENVS, [POLICY], 12_000, seed=1)
     far, near = numbers(models(), data)
     assert far["energy"] < far["energy_floor"] + 0.02 and near["energy"] < near["energy_floor"] + 0.02
-    assert abs(far["state_dependence"] - far["state_dependence_true"]) < 0.05
+    assert abs(far["state_dependence"] - far["state_dependence_true"]) < 0.2  # ± 0.03 over ten seeds
     assert "action_sensitivity_true" not in far, "a record cannot be asked what another action does"
     bad, _ = numbers(models(far=exact(GAMMA, shift=0.5)), data)
     assert bad["energy"] > far["energy"] + 0.05
@@ -148,7 +151,8 @@ def test_futures_of_a_record_are_those_of_the_policy():
     truth = recorded_futures(data, 0, beta, n)
     means = [SYSTEM.mean(x, a, beta)[0] for x, a in zip(truth.state, truth.action, strict=True)]
     error = truth.future[:, 0, 0] - means
-    assert abs(error.mean()) < 5 * error.std() / np.sqrt(n)
+    # one future of each of n rows, which are nearly independent: 7 errors, where 6 would do
+    assert abs(error.mean()) < 7 * error.std() / np.sqrt(n)
     assert 0 < truth.left_out < 0.02 * 2 * n
 
 
@@ -198,8 +202,10 @@ def test_draws_belong_to_their_pairs():
     states, actions = np.array([[0.0], [5.0]]), np.zeros((2, 1))
     drawn = draw(exact(GAMMA), states, actions, 500, key=KEY)
     assert drawn.shape == (2, 500, 1)
-    assert abs(drawn[0].mean() - SYSTEM.mean([0.0], [0.0], GAMMA)[0]) < 0.1
-    assert abs(drawn[1].mean() - SYSTEM.mean([5.0], [0.0], GAMMA)[0]) < 0.3
+    for state, found in ((0.0, drawn[0]), (5.0, drawn[1])):
+        deviation = SYSTEM.covariance([state], [0.0], GAMMA)[0, 0] ** 0.5
+        bound = error_of_mean(deviation, 500, 5 * deviation, comparisons=2)
+        assert abs(found.mean() - SYSTEM.mean([state], [0.0], GAMMA)[0]) < bound
 
 
 def test_dictionary_observations_by_keys(monkeypatch):
