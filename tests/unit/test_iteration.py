@@ -44,11 +44,11 @@ def corridor(length):
     return TabularMDP(np.eye(length)[following]), np.eye(length)[-1]
 
 
-@pytest.mark.parametrize("seed", [4, 6, 8])
-def test_newest_last_ends_plans_in_the_newest_policy(seed):
+def test_newest_last_ends_plans_in_the_newest_policy():
     """Depth 2 visits the same policies either way; plans that all ended in the first policy would visit others."""
-    rng = np.random.default_rng(seed)
-    mdp, reward = TabularMDP(np.eye(6)[rng.integers(6, size=(6, 2))]), rng.normal(size=(6, 2))
+    following = np.array([[4, 5], [5, 3], [5, 5], [5, 0], [2, 3], [1, 2]])
+    reward = np.array([[-0.6, 0.1], [-1.6, 0.2], [0.2, 1.6], [0.3, 0.5], [-1.5, 2.3], [-1.9, 1.1]])
+    mdp = TabularMDP(np.eye(6)[following])
     first = np.eye(2)[np.zeros(6, int)]
     all_plans, newest = (
         policy_iteration(mdp, reward, 0.9, 0.3, depth=2, newest_last=flag, start=first)

@@ -188,6 +188,18 @@ def test_at_least_as_many_samples_as_asked_for(monkeypatch):
     assert len({number for number in seen if number}) == 4
 
 
+def test_states_that_a_function_calls_terminal_are_not_left():
+    """Where the first number is above 2 all is over; elsewhere a sample is somewhere else."""
+    options = {"depth": 1, "num_samples": 2, "terminal": lambda state: state[0] > 2}
+    agent = ggpi.GGPIAgent(noisy(1), rewards.arrival(lambda state: 1.0), **options)
+    states = np.zeros((2, SIZE))
+    states[0, 0] = 3.0
+    plan = agent.plan(states, key=KEY)
+    assert plan.value[0] == 0 and plan.value[1] > 0
+    (ends,) = plan.samples(0)
+    assert (ends[0] == states[0]).all() and (ends[1] != states[1]).any()
+
+
 SIZE = 6
 
 
@@ -245,16 +257,19 @@ def descendants(keys, generations, children=3):
 
 @pytest.mark.parametrize("first_actions", ["head", 2])
 def test_no_key_of_a_policy_leads_to_a_models_noise(monkeypatch, first_actions):
-    """What a policy makes of its key is its own affair; nobody else may draw from that key or what it yields."""
+    """What a policy makes of its key is its own affair; nobody else may draw from that key or what it yields.
+
+    Noise is compared in pairs of numbers of 23 bits: by chance two are equal with a probability below 1e-7 in all.
+    """
     agent = ggpi.GGPIAgent(
         noisy(2), rewards.arrival(lambda state: state[0]), depth=2, num_samples=2, first_actions=first_actions
     )
     monkeypatch.setattr(agents, "LARGEST", 1)  # two states in two parts, a sample a call
     plan = agent.plan(np.zeros((2, SIZE)), key=KEY)
     ends = np.concatenate([end.reshape(-1, SIZE) for i in range(len(agent.gsps)) for end in plan.samples(i)])
-    noise = {row.tobytes() for row in np.asarray(ends[:, :2], np.float32).reshape(-1, 1)}
+    noise = {pair.tobytes() for pair in np.asarray(ends[:, :2], np.float32)}
     actions = np.concatenate([ends[:, 2:], plan.action])
     keys = np.unique(np.asarray(jax.random.key_data(keys_in(actions))), axis=0)
     spread = descendants(jax.random.wrap_key_data(jnp.asarray(keys)), 4)
     drawn = np.asarray(jax.jit(jax.vmap(lambda key: jax.random.normal(key, (8,))))(spread))
-    assert not noise & {number.tobytes() for number in drawn.reshape(-1, 1)}
+    assert not noise & {pair.tobytes() for pair in drawn.reshape(-1, 2)}
