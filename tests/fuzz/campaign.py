@@ -196,8 +196,11 @@ class _Run:
                 lane.start()
             with progress(self.options.cases, self.campaign.name) as advance:
                 while any(lane.is_alive() for lane in lanes):
-                    time.sleep(0.1)
-                    advance(self.done, f"{sum(map(len, self.failures.values()))} failures")
+                    try:
+                        time.sleep(0.1)
+                        advance(self.done, f"{sum(map(len, self.failures.values()))} failures")
+                    except KeyboardInterrupt:  # ends with the summary so far
+                        self.end = 0
         return self._summary(time.monotonic() - begin)
 
     def _lane(self, number: int, scratch: str) -> None:
