@@ -156,7 +156,7 @@ def test_the_policy_finds_the_best_action_in_a_known_world():
         "reward": -10 * ((actions - best) ** 2).sum(axis=-1).astype(np.float32),
     }
     learner, numbers = mpo.updates(small, learner, batches, key=jax.random.key(2))
-    np.testing.assert_allclose(learner.policy.mode(state), best, atol=0.1)
+    np.testing.assert_allclose(learner.policy.mode(state), best, atol=0.3)
     assert int(learner.count) == 600 and eqx.tree_equal(learner.online, learner.target)
     assert float(numbers["std"]) < 0.7
 
