@@ -31,6 +31,7 @@ MOMENTUM = 0.2
 MAX_SWEEPS = 50
 MAX_ROUNDS = 20_000
 PATIENCE = 8
+SWEEPABLE = 1e-4
 """Of `q_star` on sparse MDPs: tuned on grids of rooms, harmless elsewhere."""
 
 
@@ -58,14 +59,14 @@ def q_star(
 ) -> ActionValues:
     """Q* with |q − Q*| ≤ tolerance at every (x, a), or an error.
 
-    Dense MDPs by policy iteration from the uniform policy; sparse ones, and what rounding left, by
-    modified policy iteration with momentum. The best action of states whose values are below the tolerance is
+    Dense MDPs, and γ very close to 1, by policy iteration from the uniform policy; sparse ones, and what rounding
+    left, by modified policy iteration with momentum. The best action of states whose values are below the tolerance is
     what `policy_iteration` is for: its errors are relative to each state's own value.
 
     Beyond the paper: the optimum that every figure measures against
     """
     problem = _problem(mdp, reward, gamma, tolerance)
-    if mdp.is_sparse:
+    if mdp.is_sparse and 1 - problem.gamma >= SWEEPABLE:
         start = problem.lower_start()
     else:
         uniform = np.full(problem.r.shape, 1 / mdp.num_actions)

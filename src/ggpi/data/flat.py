@@ -5,7 +5,8 @@ D4RL's and OGBench's files are of this kind. Which rows make an episode is read 
     next states are given      a row goes on where its next state is the next row's state and no end is marked:
                                shuffled rows are loose transitions, each an episode of its own
     they are not               the next state is the next row's state, up to the marked end of an episode; the
-                               row at the end has none and is left out
+                               row at the end has none and is left out. Terminals alone are not enough: where an
+                               episode was cut has to be marked too, or said to be nowhere
 
 Everything is read in blocks and checked on the way: an error names the file and the field.
 """
@@ -66,7 +67,7 @@ def read_flat(
             check_memory(
                 path, sum(math.prod(values.shape) * values.dtype.itemsize for values in columns.values())
             )
-        goes_on = _goes_on(path, columns)
+        goes_on = _goes_on(path, columns, names or {})
         return _write(path, columns, goes_on, mapped)
 
 
@@ -124,7 +125,7 @@ def _check(path: Path, columns: Columns) -> None:
             raise FileError(path, f"{about}: one number for each row is wanted")
 
 
-def _goes_on(path: Path, columns: Columns) -> np.ndarray:
+def _goes_on(path: Path, columns: Columns, names: Mapping[str, str | None]) -> np.ndarray:
     """For each row whether the next row is the same episode's next step."""
     size = len(columns["state"])
     ends = np.zeros(size, bool)
@@ -142,6 +143,13 @@ def _goes_on(path: Path, columns: Columns) -> np.ndarray:
             path,
             "has neither next states nor the ends of episodes; names={'next_state': …}, or for "
             "one of terminated, truncated and episode, says what they are called there",
+        )
+    elif not columns.keys() & {"truncated", "episode"} and "truncated" not in names:
+        raise FileError(
+            path,
+            "has neither next states nor marks where episodes were cut (timeouts), so a jump from one episode to the "
+            "next would be read as a step; names={'truncated': …} or {'episode': …} says what marks them there, "
+            "{'truncated': None} that every episode ends where it terminates",
         )
     return ~ends
 

@@ -207,3 +207,14 @@ def test_names_and_files_that_are_not_there(tmp_path):
         (tmp_path / name).write_bytes(b"nothing of the kind")
         with pytest.raises(ValueError, match=rf"{name}: cannot be read"):
             read_flat(tmp_path / name)
+
+
+def test_terminals_alone_do_not_say_where_episodes_were_cut(tmp_path):
+    """Without time-outs the jump between the second episode, which was cut, and the third looks like a step."""
+    file = as_npz(tmp_path, without(d4rl(), "next_observations", "timeouts"))
+    with pytest.raises(ValueError, match=r"marks where episodes were cut .*\{'truncated': None\}") as caught:
+        read_flat(file)
+    assert "jump from one episode to the next" in str(caught.value)
+    with pytest.warns(UserWarning, match="rows that terminate are left out"):
+        said = read_flat(file, names={"truncated": None})
+    assert len(said) == 10  # of twelve rows, the two that terminate have no next state
