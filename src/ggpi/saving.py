@@ -22,7 +22,7 @@ import numpy as np
 
 from ggpi import io
 from ggpi.errors import FileError
-from ggpi.reading import short
+from ggpi.reading import abbreviate, short
 from ggpi.verifying import PartError, verify
 
 
@@ -159,7 +159,7 @@ class _Reader:
                 return self._instance(path, fields, where)
             case str() | int() | float() | None if _is_plain(structure):
                 return structure
-        raise PartError(where, f"unknown structure {short(structure, 60)}")
+        raise PartError(where, f"unknown structure {abbreviate(structure)}")
 
     def _array(self, name: str, is_jax: bool, where: str) -> Any:
         if name not in self.arrays:
