@@ -129,7 +129,7 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
         print(options.usage())
         fields = ["--help"]
     use_compilation_cache()
-    find_own_modules()
+    find_own_modules(*rest)
     from rich.console import Console
 
     if world == "ant":
@@ -153,13 +153,14 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
 def play(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Plays episodes for a reward, prints a table of them, and films them if asked."""
     use_compilation_cache()
-    find_own_modules()
+    is_code = options.reward.startswith("python:") or None
+    find_own_modules(options.env, options.terminal, is_code and options.reward)
     from rich.console import Console
 
     from ggpi.lab.play import PlayConfig
     from ggpi.lab.play import play as play_episodes
 
-    names = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal")
+    names = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal", "env")
     config = PlayConfig(**{name: getattr(options, name) for name in names})
     Console().print(play_episodes(options.models, config, options.video))
     if options.video:
@@ -169,7 +170,7 @@ def play(options: argparse.Namespace, rest: Sequence[str]) -> None:
 def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Prints how near saved models are to the truth, and draws it."""
     use_compilation_cache()
-    find_own_modules()
+    find_own_modules(options.env)
     from rich.console import Console
 
     from ggpi.lab import model_report
@@ -237,9 +238,14 @@ def use_compilation_cache() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
-def find_own_modules() -> None:
-    """Lets `--env boat:Boat-v0` find a boat.py in this directory, after everything that is installed."""
-    if (here := str(Path.cwd())) not in sys.path:
+def find_own_modules(*named: str | None) -> None:
+    """Lets `--env boat:Boat-v0` find a boat.py in this directory, after everything that is installed.
+
+    Only if something with a module or file was named: else a file of this directory could stand in for a package
+    that is not installed.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path and any(word and ":" in word for word in named):
         sys.path.append(here)
 
 

@@ -46,11 +46,13 @@ rewards:
   target:x=1,y=2,radius=.5      1 for arriving within .5 of this place, in the named numbers of the state
   features:vx=1,spin=-.1        a weighted sum of named numbers of the state, paid on arrival
   saved:DIR                     a reward that ggpi.save wrote, such as one of ggpi.fit_reward
-  python:FILE.py:NAME           what FILE.py calls NAME: a reward, or a function of the state that is entered
+  python:FILE.py:NAME           what FILE.py calls NAME: a reward, or a function of the state that is entered; this runs
+                                the code of FILE.py, so give only files that you know
 
 examples:
   ggpi play models --reward target:x=1,y=2,radius=.5 --depth 2 --video out.mp4
   ggpi play models --reward target:x=1,y=2,radius=.5 --depth 1      the same without looking ahead: GPI
+  ggpi play models --env boat:Boat-v0 --reward features:x=1         an environment whose module is imported first
 """
 RAW = argparse.RawDescriptionHelpFormatter
 FIELDS = "Any field of the experiment's config is an option too, such as --seed 3 or --alpha 1/9."
@@ -171,6 +173,11 @@ def _add_play(commands: Any) -> None:
     command.add_argument("models", metavar="MODELS", type=Path, help="a directory that ggpi fit wrote")
     command.add_argument("--reward", required=True, help="in words, see below")
     command.add_argument(
+        "--env",
+        metavar="MODULE:ID",
+        help="the models' environment, if its module has to be imported (which runs the module's code)",
+    )
+    command.add_argument(
         "--depth", type=int, default=2, help="1 is GPI; each more looks one switch ahead (default: 2)"
     )
     command.add_argument("--samples", type=int, default=100, help="for each switching policy (default: 100)")
@@ -182,7 +189,7 @@ def _add_play(commands: Any) -> None:
     command.add_argument(
         "--terminal",
         metavar="FILE.py:NAME",
-        help="a function of JAX (jnp; |, & in the place of or, and): does the world end in this state?",
+        help="a function of JAX (jnp; |, & in the place of or, and): does the world end in this state? Runs FILE.py",
     )
     command.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
     command.set_defaults(command="play")

@@ -267,5 +267,6 @@ def _clipped(actions: np.ndarray, space: Any) -> tuple[np.ndarray, int]:
     if not isinstance(space, Box):
         return actions, 0
     inside = np.clip(actions, space.low, space.high)
-    outside = int((np.abs(inside - actions) > 1e-6).reshape(len(actions), -1).any(axis=1).sum())
+    with np.errstate(invalid="ignore"):  # infinite actions are found by who checks the data
+        outside = int((np.abs(inside - actions) > 1e-6).reshape(len(actions), -1).any(axis=1).sum())
     return inside.astype(actions.dtype), outside

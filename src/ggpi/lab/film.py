@@ -1,6 +1,7 @@
 """Films, picture by picture: nothing but the current one is kept in memory."""
 
 import contextlib
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,16 @@ def titled(picture: Any, words: str) -> np.ndarray:
     return np.asarray(image)
 
 
+def check_film_name(path: Path) -> None:
+    """Raises if a film cannot be written under this name, before any work is done for it."""
+    if re.match(r"[\w+.-]{2,}:", str(path)):
+        raise ValueError(
+            f"{path} looks like an address, which ffmpeg would open in place of a file; name a file such as ./out.mp4"
+        )
+    if path.suffix != ".mp4":
+        raise ValueError(f"--video writes .mp4 files, got {path}")
+
+
 @contextlib.contextmanager
 def film(path: Path, rate: float = 16) -> Iterator[Callable[[Any], None]]:
     """Yields a function that adds a picture [height, width, 3]; the file appears whole, at the end."""
@@ -36,7 +47,7 @@ def film(path: Path, rate: float = 16) -> Iterator[Callable[[Any], None]]:
             if writer is None:
                 height, width, _ = picture.shape
                 options: dict[str, Any] = {"fps": rate, "macro_block_size": 8, "output_params": ["-f", "mp4"]}
-                writer = imageio_ffmpeg.write_frames(aside, (width, height), **options)
+                writer = imageio_ffmpeg.write_frames(aside.absolute(), (width, height), **options)
                 with warnings.catch_warnings():
                     # JAX warns of forks, but ffmpeg is started at once
                     warnings.simplefilter("ignore", RuntimeWarning)

@@ -205,11 +205,12 @@ def next_words(world: World, data: Transitions, out: Path) -> str:
     place = ",".join(f"{name}={number:.2g}" for name, number in zip(world.names[:2], state[:2], strict=False))
     radius = float(np.linalg.norm(np.std(data.state[:10_000, :2], axis=0))) / 2 or 1.0
     keys = f" --keys {','.join(world.keys)}" if world.keys else ""
+    env = f" --env {world.env}" if ":" in world.env else ""
     lines = [
         f"models: {out / 'models'}",
         f"state:  {', '.join(world.names)}",
         f"next:   ggpi diagnose {out} --env {world.env}{keys}",
-        f"        ggpi play {out} --reward target:{place},radius={radius:.2g} --depth 2",
+        f"        ggpi play {out}{env} --reward target:{place},radius={radius:.2g} --depth 2",
     ]
     if np.any(data.terminated):
         lines.append(

@@ -14,10 +14,10 @@ from rich.table import Table
 
 from ggpi.agents import GGPIAgent
 from ggpi.diagnosis.report import names as distinct
-from ggpi.lab.film import film
+from ggpi.lab.film import check_film_name, film
 from ggpi.lab.model_report import read_models
 from ggpi.lab.reward_words import read_python, read_reward
-from ggpi.lab.world_file import World, read_world
+from ggpi.lab.world_file import World, read_world, trusted
 from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 
@@ -37,6 +37,8 @@ class PlayConfig:
     seed: int = 0
     terminal: str | None = None
     """FILE.py:FUNCTION that tells of a state whether the world ends there."""
+    env: str | None = None
+    """The environment with its module, such as boat:Boat-v0, if that has to be imported."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,12 @@ class Episode:
 
 def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
     """Episodes of an agent, as a table; filmed if asked."""
+    if video is not None:
+        check_film_name(video)
     for name in ("episodes", "max_steps"):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} is at least 1, got {getattr(config, name)}")
-    world, ghms = read_world(models), read_models(models)
+    world, ghms = trusted(read_world(models), config.env, models), read_models(models)
     reward = read_reward(config.reward, world.spec)
     terminal = read_python(config.terminal) if config.terminal else None
     if terminal is not None and not callable(terminal):
@@ -123,8 +127,6 @@ def _filming(world: World, video: Path | None) -> Iterator[tuple[gymnasium.Env, 
 
 def _check_video(world: World, video: Path) -> None:
     """Before the first step: can this world be filmed?"""
-    if video.suffix != ".mp4":
-        raise ValueError(f"--video writes .mp4 files, got {video}")
     try:
         import imageio_ffmpeg  # noqa: F401
     except ImportError as error:

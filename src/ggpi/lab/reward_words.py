@@ -4,11 +4,12 @@ target:x=1,y=2,radius=.5     1 for arriving within .5 of this place, in the name
 features:vx=1,spin=-.1       a weighted sum of named numbers of the state, paid on arrival
 saved:DIR                    a reward that ggpi.save wrote, such as one of ggpi.fit_reward
 python:FILE.py:NAME          what FILE.py calls NAME: a reward of ggpi.rewards, or a function of the state that
-                             is entered
+                             is entered; the code of FILE.py is run
 """
 
 import importlib.util
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def read_python(text: str) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} cannot be imported")
+    print(f"ggpi: running the code of {path}", file=sys.stderr)
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

@@ -5,6 +5,7 @@ OUT/data.npz       the transitions, if they were collected here
 OUT/models/        the models, as `ggpi.save` writes them; beside them checkpoints and metrics of `ggpi.fit`
 """
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,7 +18,9 @@ from gymnasium.spaces import Box
 
 from ggpi import io
 from ggpi.data import StateSpec
+from ggpi.errors import FileError
 from ggpi.lab.contract import as_stored
+from ggpi.reading import abbreviate, as_file_errors, short
 from ggpi.spaces import check_action_space, state_reader
 
 FORMAT = "ggpi world 1"
@@ -65,7 +68,7 @@ def make(name: str, **options: Any) -> gymnasium.Env:
     """`gymnasium.make`, whose complaints become one clear line."""
     try:
         return gymnasium.make(name, **options)
-    except gymnasium.error.Error as error:
+    except (gymnasium.error.Error, TypeError) as error:  # options that the environment does not have
         raise ValueError(
             f"environment {name!r}: {error} Those of other packages, or of a file boat.py in this directory, are "
             "named with their module, such as gymnasium_robotics:PointMaze_UMaze-v3 or boat:Boat-v0"
@@ -144,12 +147,37 @@ def read_world(directory: Path) -> World:
         raise ValueError(f"{directory} has no world.json; expected a directory that ggpi fit wrote")
     held = io.read_json(path)
     if not isinstance(held, dict) or held.get("format") != FORMAT:
-        raise ValueError(f"{path} is not of format {FORMAT!r}")
+        raise FileError(path, f"is not of format {FORMAT!r}", field="format")
     lists = {name: held.get(name) for name in ("names", "relative", "keys")}
     for name, values in lists.items():
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise ValueError(f"{path}: {name} is a list of names, got {values!r}")
-    if not isinstance(held.get("env"), str) or not isinstance(held.get("options"), dict):
-        raise ValueError(f"{path}: env is a name and options are an object, got {held.get('env')!r}")
+            raise FileError(path, f"{name} is a list of names, got {abbreviate(values)}", field=name)
+    for name, kind in (("env", str), ("options", dict), ("actions", str)):
+        if not isinstance(held.get(name), kind):
+            wanted = "an object" if kind is dict else "a name"
+            raise FileError(path, f"{name} is {wanted}, got {abbreviate(held.get(name))}", field=name)
     parts = {name: tuple(values or ()) for name, values in lists.items()}
-    return World(env=held["env"], options=held["options"], actions=str(held.get("actions")), **parts)
+    world = World(env=held["env"], options=held["options"], actions=held["actions"], **parts)
+    with as_file_errors(path):
+        _ = world.spec
+    return world
+
+
+def trusted(world: World, named: str | None, directory: Path) -> World:
+    """The world, if making its environment imports nothing that only the file names.
+
+    An id is looked up among those that are registered already. A module is imported if the user has `named` it:
+    importing runs its code.
+    """
+    module, _, name = world.env.rpartition(":")
+    if named is not None:
+        if named.rpartition(":")[2] != name:
+            raise ValueError(f"{directory} holds models of {short(world.env)}, --env is {named}")
+        return dataclasses.replace(world, env=named)
+    if not module or name in gymnasium.registry:
+        return dataclasses.replace(world, env=name)
+    raise ValueError(
+        f"{directory / 'world.json'} names the environment {short(world.env)}, and importing the module "
+        f"{short(module)} would run its code; if you know it, say so: "
+        f"ggpi play {directory} --env {short(world.env)} …"
+    )

@@ -1,6 +1,8 @@
 """`ggpi play`: an agent in the world of its models, as a table and as a film."""
 
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -14,6 +16,7 @@ from ggpi.cli import main
 from ggpi.ghm import GHMs
 from ggpi.ghm.frame import fit_frame, stack_modules
 from ggpi.ghm.vae import VAEConfig
+from ggpi.lab.film import film
 from ggpi.lab.play import Episode, PlayConfig, table
 from ggpi.policies.linear import linear_policy
 
@@ -148,6 +151,67 @@ def test_complaints(saved, capsys, arguments, words):
     captured = capsys.readouterr()
     (line,) = captured.err.splitlines()
     assert words in line and captured.out == ""
+
+
+@pytest.fixture
+def foreign(saved, tmp_path, monkeypatch):
+    """A directory from elsewhere: its world.json names a module, and a file of this name lies beside it."""
+    folder = tmp_path / "elsewhere"
+    shutil.copytree(saved, folder)
+    name = f"trap_{tmp_path.name}"
+    world = json.loads((folder / "world.json").read_text()) | {"env": f"{name}:Trap-v0"}
+    (folder / "world.json").write_text(json.dumps(world))
+    (folder / f"{name}.py").write_text(
+        "import gymnasium, pathlib\n"
+        "pathlib.Path('was-run').touch()\n"
+        "gymnasium.register('Trap-v0', gymnasium.registry['test/Line-v0'].entry_point, max_episode_steps=6)\n"
+    )
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.path", sys.path.copy())
+    yield folder, f"{name}:Trap-v0"
+    gymnasium.registry.pop("Trap-v0", None)
+
+
+def test_a_world_does_not_say_what_is_imported(foreign, capsys):
+    folder, env = foreign
+    assert main(["play", ".", *REWARD]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"world.json names the environment {env}" in line and f"ggpi play . --env {env}" in line
+    assert not (folder / "was-run").exists() and str(folder) not in sys.path
+    assert main(["play", ".", *REWARD, "--env", "boat:Boat-v0"]) == 2
+    assert f"holds models of {env}, --env is boat:Boat-v0" in capsys.readouterr().err
+    assert not (folder / "was-run").exists()
+
+
+def test_a_module_that_the_user_names_is_imported(foreign, capsys):
+    folder, env = foreign
+    few = ["--samples", "4", "--episodes", "1", "--depth", "1"]
+    assert main(["play", ".", *REWARD, *few, "--env", env]) == 0
+    assert (folder / "was-run").exists()
+    assert main(["play", ".", *REWARD, *few]) == 0, "it is registered now"
+
+
+def test_code_that_is_run_is_named(saved, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def far(state): return abs(state[0])\n")
+    assert play(saved, "--reward", "python:mine.py:far", "--episodes", "1", "--depth", "1") == 0
+    assert "ggpi: running the code of mine.py" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["file:out.mp4", "pipe:1.mp4", "concat:a|b.mp4", "http://x/out.mp4"])
+def test_addresses_are_not_films(tmp_path, capsys, name):
+    assert main(["play", str(tmp_path / "nothing"), *REWARD, "--video", name]) == 2
+    assert "looks like an address" in capsys.readouterr().err
+
+
+def test_a_film_in_a_directory_that_looks_like_an_address(tmp_path, monkeypatch):
+    pytest.importorskip("imageio_ffmpeg")
+    monkeypatch.chdir(tmp_path)
+    Path("pipe:1").mkdir()
+    with film(Path("pipe:1/film.mp4")) as add:
+        for _ in range(3):
+            add(np.zeros((32, 64, 3), np.uint8))
+    assert Path("pipe:1/film.mp4").stat().st_size > 0
 
 
 def test_models_without_a_world(tmp_path, capsys):
