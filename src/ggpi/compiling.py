@@ -13,9 +13,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,8 +88,7 @@ class _Programs:
         outer = getattr(self._given, "parts", None)
         self._given.parts = first, rest
         try:
-            with _no_warnings_of_donation() if self._donates else contextlib.nullcontext():
-                arrays, others = program.run(first.arrays, rest.arrays)
+            arrays, others = program.run(first.arrays, rest.arrays)
         finally:
             self._given.parts = outer
         return eqx.combine(arrays, others.value)
@@ -171,13 +169,6 @@ def _watched(part: Any, drop: Callable[[Any], None]) -> Any:
     if not isinstance(part, tuple):
         return part
     return tuple(weakref.ref(one(), drop) if isinstance(one, weakref.ref) else one for one in part)
-
-
-@contextlib.contextmanager
-def _no_warnings_of_donation() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
-        yield
 
 
 @functools.cache
