@@ -135,10 +135,12 @@ def test_the_near_model_goes_first():
 def test_another_action_is_that_of_the_pair_before():
     """Samples x + a are apart by 2 |a − a′| in energy, in units of the truth's spread."""
     truth = replace(pairs(num=3, count=4), action=np.array([[0.0], [1.0], [5.0]]))
+    truth = replace(truth, future=truth.state[:, None] + 3 * (truth.future - truth.state[:, None]))
     truth = replace(
         truth, simulate=lambda states, actions, seed: np.repeat((states - actions)[:, None], 4, axis=1)
     )
     _, scale = scales(truth)
+    assert scale[0] == pytest.approx(3)
     found = action_sensitivity(Walk(1.0), truth, key=KEY)
     wanted = np.mean([2 * 5, 2 * 1, 2 * 4]) / scale[0]
     assert found["action_sensitivity"] == pytest.approx(wanted, rel=1e-5)

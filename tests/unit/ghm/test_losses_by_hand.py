@@ -204,8 +204,8 @@ def test_no_key_is_used_twice(loss, monkeypatch):
 def test_actions_and_samples_of_a_question_are_independent():
     """x″ = x + a + noise has variance 1 + 1; each of the 2 · 20,000 models and states has noise of its own.
 
-    The variance of 20,000 draws has a standard error of √2/100, and 0.1 is seven of them. So has the mean of
-    products of neighbours, which is 0.
+    The variance of 20,000 draws has a standard error of 0.02, and the mean of products of neighbours, which is 0, one
+    of 0.014: the bounds are seven of them.
     """
     policies = PolicyBank([Noisy(), Noisy()])
     asked = eqx.filter_jit(ask)(models(0.0, 0.0, scale=1.0), policies, jnp.zeros((2, 20_000, 1)), key=KEY)

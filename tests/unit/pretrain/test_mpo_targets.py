@@ -66,3 +66,29 @@ def test_values_are_of_executed_actions():
     far, near = (np.asarray(mpo._q(networks, state, a)) for a in (action, jnp.clip(action, -1, 1)))
     np.testing.assert_array_equal(far, near)
     assert far[0] != far[1]
+
+
+def test_the_critic_sees_turned_states_and_actions():
+    """An ant that walks another way with renamed legs is the same ant to policy and critic."""
+    from ggpi.envs.ant.symmetry import forth, rename_legs, turn_world
+
+    policy = GaussianPolicy(
+        network=MLP((1, 4, 16), key=jax.random.key(0)), name="π", inputs=(3,), scale=(1.0,)
+    )
+    learner = mpo.new_learner(CONFIG, policy, key=jax.random.key(1))
+    rng = np.random.default_rng(1)
+    state = rng.normal(size=35).astype(np.float32)
+    state[3:9] = np.array([1, 0.2, 0, 0, 0, np.sqrt(1.04)]) / np.sqrt(1.04)
+    state, action = jnp.asarray(state), jnp.asarray(rng.uniform(-1, 1, 8), jnp.float32)
+
+    def prepared(state, action, direction):
+        batch = {"state": state, "next_state": state, "action": action, "reward": 1.0, "fell": False}
+        batch = {name: jnp.asarray(value)[None] for name, value in batch.items()}
+        batch["direction"] = jnp.array([direction], jnp.int32)
+        return mpo._prepare(CONFIG, learner, batch, jax.random.key(2))
+
+    prepared, one = jax.jit(prepared), prepared(state, action, 0)
+    for direction, legs in ((1, 0), (2, 3), (0, 1)):
+        other = prepared(rename_legs(turn_world(state, direction), legs), forth(action, legs), direction)
+        for name in ("state", "action", "actions", "q", "target"):
+            np.testing.assert_allclose(one[name], other[name], atol=1e-4, err_msg=name)

@@ -116,21 +116,23 @@ def walked_on(learner, rng, reward, fell):
 def test_the_learning_rate_follows_the_divergence_and_values_go_to_the_returns(target, factor):
     """A change of policy below the wanted one makes the next step larger, one above makes it smaller.
 
-    All values are 1 at first. Every step ends in a fall and gives 0.1 · 15 = 1.5: values rise.
+    All values are 1 at first. Every step ends in a fall and gives about 0.1 · 15 = 1.5: values rise.
     """
     config = ppo.PPO((4,), (4,), horizon=4, epochs=1, minibatches=2, min_rate=1e-7, kl_target=target)
     learner = ppo.new_learner(config, policy(size=8), key=jax.random.key(2))
     flat = jax.tree.map(jnp.zeros_like, learner.value)
     flat = eqx.tree_at(lambda old: old.biases[-1], flat, jnp.ones(1))
-    rate = jnp.asarray(1e-4, jnp.float32)
+    rate = jnp.asarray(6e-4, jnp.float32)
     learner = eqx.tree_at(lambda old: (old.learning_rate, old.value), learner, (rate, flat))
-    given = walked_on(learner, np.random.default_rng(3), 15.0, True)
+    rng = np.random.default_rng(3)
+    given = walked_on(learner, rng, 15 + rng.normal(size=(4, 6)), True)
     after, numbers = ppo.update(config, learner, *given, key=jax.random.key(4))
     assert (
         float(numbers["learning_rate"])
         == float(after.learning_rate)
-        == pytest.approx(factor * 1e-4, rel=1e-5)
+        == pytest.approx(factor * 6e-4, rel=1e-5)
     )
+    assert float(numbers["kl"]) > 1e-6, "far from what rounding makes of zero"
     weights = zip(after.policy.network.weights, learner.policy.network.weights, strict=True)
-    assert 0 < max(float(abs(new - old).max()) for new, old in weights) < 1e-3, "two steps of about 1e-4"
-    assert float(after.value.biases[-1][0]) == pytest.approx(1 + 2e-4, abs=5e-5)
+    assert 0 < max(float(abs(new - old).max()) for new, old in weights) < 3e-3, "two steps of about 6e-4"
+    assert float(after.value.biases[-1][0]) == pytest.approx(1 + 12e-4, abs=3e-4)
