@@ -114,10 +114,12 @@ def nodes(value, found):
 def change_structure(rng, about):
     """Another value, number, type or place for one part."""
     places = nodes(about, [])
+    if not places:
+        return
     holder, key = places[rng.integers(len(places))]
     match rng.integers(6):
         case 0 | 1:
-            holder[key] = ODD[rng.integers(len(ODD))]
+            holder[key] = copy.deepcopy(ODD[rng.integers(len(ODD))])
         case 2:
             other, name = places[rng.integers(len(places))]
             holder[key] = copy.deepcopy(other[name])
