@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ggpi import GSP, compositions, is_suffix_closed, missing_suffixes, suffix_closure
+from ggpi.switching import gsp_set
 from worlds import ALPHAS, switching_policies
 
 sets = st.lists(switching_policies(), min_size=1, max_size=6)
@@ -45,6 +46,7 @@ def test_what_a_set_says_of_itself():
     gsps = suffix_closure([GSP((0, 3, 1), (0.1, 0.5)), GSP((1,))])
     assert list(gsps) == [GSP((0, 3, 1), (0.1, 0.5)), GSP((1,)), GSP((3, 1), (0.5,))], "suffixes come last"
     assert (gsps.num_policies, gsps.depth) == (4, 3)
+    assert gsp_set([GSP((0, 3, 1), (0.1, 0.5))]).num_policies == 4, "policies that are no heads count, too"
     ends_in_the_first = compositions(3, 2, 0.5, last=0)
     assert set(ends_in_the_first) == {GSP((0,)), GSP((1, 0), (0.5,)), GSP((2, 0), (0.5,))}
 

@@ -8,6 +8,7 @@ import pytest
 
 import ggpi
 from ggpi import rewards
+from ggpi.agent_checks import checked_set
 from ggpi.ghm.frame import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.saving import Foreign
@@ -67,6 +68,7 @@ def test_sets_are_closed_and_first_actions_can_be_scored(finite):
         ggpi.GGPIAgent(ghms, np.ones(2), gsps=[ggpi.GSP((0, 1), (0.5,))])
     with pytest.raises(ValueError, match="depth 2 needs models of one α"):
         ggpi.GGPIAgent(ghms, np.ones(2), depth=2)
+    assert ggpi.GSP((0, 1, 0), (0.5, 0.2)) in checked_set(ghms, 3, None), "one α for each switch"
     with pytest.raises(ValueError, match="at least 1, got 0"):
         ggpi.GGPIAgent(ghms, np.ones(2), depth=1, first_actions=0)
 

@@ -115,6 +115,15 @@ def test_a_known_optimum_stops_it():
     assert ((run.policy.pi > 0) <= optimal).all()
 
 
+def test_an_optimum_is_a_policy_of_optimal_actions_alone():
+    """On the way to all right, distant cells are tied: to take both actions is not yet optimal."""
+    mdp, reward = corridor(7)
+    left, right = (np.eye(2)[np.full(7, a)] for a in range(2))
+    run = policy_iteration(mdp, reward, 0.9, 0.3, start=left, optimal=right > 0)
+    assert run.stopped == "optimal" and run.iterations > 1
+    np.testing.assert_array_equal(run.policy.pi, right)
+
+
 def test_bad_input():
     mdp = four_rooms()
     reward = mdp.indicator((1, 11))

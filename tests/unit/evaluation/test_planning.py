@@ -57,14 +57,16 @@ def test_the_action_is_the_one_that_was_scored():
     assert action.tolist() == [first[2, 0, 1], first[1, 1, 2]]
 
 
-def test_candidates_are_each_heads_own_in_each_state():
+@pytest.mark.parametrize("largest", [2**28, 8, 4], ids=["one part", "two parts", "three parts"])
+def test_candidates_are_each_heads_own_in_each_state(monkeypatch, largest):
     """Policy k takes action (x + k) mod 3 in state x, and with γ = 0 nothing but r(x, a) counts."""
+    monkeypatch.setattr(agents, "LARGEST", largest)
     policies = [ggpi.TabularPolicy(np.eye(3)[(np.arange(3) + k) % 3], f"π{k}") for k in range(2)]
     ghms = ggpi.exact_ghms(ggpi.TabularMDP(np.full((3, 3, 3), 1 / 3)), policies, 0.0, ())
     reward = np.arange(9.0).reshape(3, 3)
     agent = ggpi.GGPIAgent(ghms, reward, depth=1, num_samples=1, first_actions=2)
-    value = agent.plan(np.array([2, 0]), key=KEY).value
-    expected = [[[reward[x, (x + k) % 3]] * 2 for k in range(2)] for x in (2, 0)]
+    value = agent.plan(np.array([2, 0, 1]), key=KEY).value
+    expected = [[[reward[x, (x + k) % 3]] * 2 for k in range(2)] for x in (2, 0, 1)]
     np.testing.assert_array_equal(value, expected)
 
 
@@ -164,6 +166,19 @@ def test_terminal_states_are_entered_once_and_never_left():
     np.testing.assert_allclose(leaving, [[1.0] * 4, [0.0] * 4], rtol=1e-6)
     fresh = ggpi.GGPIAgent(ghms, rewards.state_action([[1.0], [5.0]]), depth=2, num_samples=2)
     np.testing.assert_allclose(fresh.plan(np.arange(2), key=KEY).value[..., 0], leaving, rtol=1e-6)
+
+
+def test_a_set_may_leave_policies_out():
+    """0 → 1, then action a leads into sink 2 + a: sink 2 of policy 0 is bad, the others are good.
+
+    A plan with the model of another policy has the wrong sign, unless all 64 samples stop in state 1 (10⁻⁶⁴).
+    """
+    following = np.array([[1, 1, 1], [2, 3, 4], [2, 2, 2], [3, 3, 3], [4, 4, 4]])
+    ghms = ggpi.exact_ghms(ggpi.TabularMDP(np.eye(5)[following]), always(5, 3), GAMMA, ())
+    reward = rewards.arrival([0.0, 0.0, -1.0, 1.0, 1.0])
+    gsps = [ggpi.GSP((2,)), ggpi.GSP((1,))]
+    plan = ggpi.GGPIAgent(ghms, reward, gsps=gsps, num_samples=64, first_actions="head").plan(0, key=KEY)
+    assert (plan.value > 0).all()
 
 
 def test_equal_policies_have_noise_of_their_own():

@@ -34,6 +34,13 @@ def test_after_the_first_action_the_policy_acts(kind):
 
 
 @both
+def test_without_a_horizon_one_step_is_taken(kind):
+    following = np.array([[1], [2], [2]])
+    sampler = kind(ggpi.ExactGHM(ggpi.TabularMDP(np.eye(3)[following]), np.ones((3, 1)), 0.0))
+    assert int(sampler.sample(0, 0, key=KEY)) == 1
+
+
+@both
 def test_the_time_is_geometric(kind):
     """Along a line X_T = T, of mean 10: 400 samples stay below a mean of 5 with a probability below 1e-20."""
     following = np.minimum(np.arange(200) + 1, 199)[:, None]

@@ -36,8 +36,11 @@ def test_one_synchronous_step():
 
 @pytest.mark.parametrize("terminated", [False, True])
 def test_one_replayed_step_changes_the_pairs_of_its_rows(terminated):
-    """Two recorded pairs, 64 rows: each is drawn, else by 2⁻⁶³; no other pair changes."""
-    x, a = np.array([0, 2]), np.array([1, 0])
+    """Two recorded pairs, 64 rows: each is drawn, else by 2⁻⁶³; no other pair changes.
+
+    In the next states the policy takes other actions than the recorded ones.
+    """
+    x, a = np.array([0, 1]), np.array([0, 1])
     flags, rows = np.array([terminated] * 2), np.arange(2)
     data = ggpi.Transitions(x, a, FOLLOWING[x, a], flags, ~flags, 0 * rows, rows, 0 * rows)
     ghm = ggpi.cetd_replay(data, PI, GAMMA, num_steps=1, batch_size=64, logits=START, key=KEY)
