@@ -107,6 +107,8 @@ def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray | jax.Array):
+        while name in arrays:  # keys such as 1 and "1", or "a.b" and "a" of "b", have one name
+            name += "′"
         arrays[name] = np.asarray(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
     if isinstance(value, tuple | list):

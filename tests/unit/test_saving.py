@@ -84,3 +84,11 @@ def test_what_cannot_be_saved_is_said_before():
     check_savable((Walker("one"),), "policies")
     with pytest.raises(TypeError, match=r"policies\.1 is a object, which cannot be saved.*attribute `name`"):
         check_savable((Walker("one"), object()), "policies")
+
+
+def test_keys_that_print_alike_keep_their_own_arrays(tmp_path):
+    saved = {1: np.zeros(2), "1": np.ones(2), "a.b": np.full(2, 2.0), "a": {"b": np.full(2, 3.0)}}
+    ggpi.save(tmp_path, saved)
+    again = ggpi.load(tmp_path)
+    for found, expected in zip(jax.tree.leaves(list(again.values())), (0.0, 1.0, 2.0, 3.0), strict=True):
+        np.testing.assert_array_equal(found, np.full(2, expected))
