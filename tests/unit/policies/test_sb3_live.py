@@ -96,12 +96,12 @@ def test_the_unsupported_are_refused_by_name(tmp_path):
     plain = "CartPole-v1"
     own = {"features_extractor_class": Extractor}
     for words, algorithm, policy, env, settings in (
-        ("data.policy_class is .*CnnPolicy", sb3.DQN, "CnnPolicy", image, OFF),
-        ("data.policy_class is .*MultiInputPolicy", sb3.DQN, "MultiInputPolicy", mixed, OFF),
-        ("data.policy_class is .*ActorCriticCnnPolicy", sb3.PPO, "CnnPolicy", image, {"n_steps": 8}),
-        ("data.observation_space is Discrete", sb3.A2C, "MlpPolicy", number, {}),
-        ("data.use_sde is true: gSDE", sb3.SAC, "MlpPolicy", "Pendulum-v1", OFF | {"use_sde": True}),
-        ("features_extractor_class is .*Extractor", sb3.A2C, "MlpPolicy", plain, {"policy_kwargs": own}),
+        ("data.policy_class: .*CnnPolicy is not supported", sb3.DQN, "CnnPolicy", image, OFF),
+        ("data.policy_class: .*MultiInputPolicy is not", sb3.DQN, "MultiInputPolicy", mixed, OFF),
+        ("data.policy_class: .*ActorCriticCnnPolicy is not", sb3.PPO, "CnnPolicy", image, {"n_steps": 8}),
+        ("data.observation_space: .*Discrete", sb3.A2C, "MlpPolicy", number, {}),
+        ("data.use_sde: gSDE", sb3.SAC, "MlpPolicy", "Pendulum-v1", OFF | {"use_sde": True}),
+        ("features_extractor_class: .*Extractor", sb3.A2C, "MlpPolicy", plain, {"policy_kwargs": own}),
         ("data.policy_class: it names", sb3.DQN, Policy, plain, OFF),
     ):
         algorithm(policy, env, **settings).save(tmp_path / "policy")
