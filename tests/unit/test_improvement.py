@@ -6,6 +6,7 @@ import pytest
 import ggpi
 from ggpi.improvement import break_ties
 from ggpi.switching import GSPs
+from ggpi.ties import Accuracy
 
 LEFT, RIGHT, BOTH = [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]
 
@@ -56,6 +57,14 @@ def test_the_first_of_tied_actions_is_one_action():
     maximisers = np.array([[True, False, True], [False, True, True], [False, False, True]])
     np.testing.assert_array_equal(break_ties(maximisers, "first"), np.eye(3))
     np.testing.assert_array_equal(break_ties(maximisers, "uniform")[0], [0.5, 0, 0.5])
+
+
+def test_values_that_a_solver_cannot_tell_apart_are_tied():
+    """An error of .5 in all states: .4 is a tie, .6 is not, however large the values are."""
+    array = np.array([[[10.0, 9.6], [1000.0, 999.6], [0.0, 0.6]]])
+    q = ggpi.QValues(array, GSPs((ggpi.GSP((0,)),)), [ggpi.TabularPolicy([LEFT] * 3)])
+    known = q.with_accuracy(Accuracy(tolerance=0.0, error=0.5))
+    np.testing.assert_array_equal(ggpi.improve(known).pi, [BOTH, BOTH, RIGHT])
 
 
 @pytest.mark.parametrize("seed", range(5))

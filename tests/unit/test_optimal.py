@@ -81,6 +81,14 @@ def test_policy_iteration_does_not_cycle_on_ties():
     assert policy_iteration(mdp, np.ones(mdp.num_states), 0.9).iterations == 1
 
 
+def test_a_constant_residual_says_all():
+    """Action 1 pays 1 everywhere: T 0 − 0 = 1 in all states, so Q* is known before the first iteration."""
+    mdp = random_mdp(num_actions=2)
+    solution = value_iteration(mdp, np.tile([0.0, 1.0], (mdp.num_states, 1)), 0.9)
+    assert solution.iterations == 0 and solution.error_bound < 1e-12
+    np.testing.assert_allclose(solution.q, np.tile([9.0, 10.0], (mdp.num_states, 1)), rtol=1e-12)
+
+
 def test_of_equal_actions_the_first_is_taken():
     mdp = four_rooms()
     solution = value_iteration(mdp, np.zeros(mdp.num_states), 0.9)
