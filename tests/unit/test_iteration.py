@@ -51,9 +51,10 @@ def test_newest_last_ends_plans_in_the_newest_policy():
     mdp = TabularMDP(np.eye(6)[following])
     first = np.eye(2)[np.zeros(6, int)]
     all_plans, newest = (
-        policy_iteration(mdp, reward, 0.9, 0.3, depth=2, newest_last=flag, start=first)
+        policy_iteration(mdp, reward, 0.9, 0.3, depth=2, newest_last=flag, start=first, max_iterations=8)
         for flag in (False, True)
     )
+    np.testing.assert_array_equal(newest.policies[0].pi, first)
     assert all_plans.stopped == newest.stopped == "stable"
     assert all_plans.iterations == newest.iterations == 3
     for one, other in zip(all_plans.policies, newest.policies, strict=True):
