@@ -4,12 +4,12 @@ import multiprocessing
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ProcessPoolExecutor
 
-import jax
-import numpy as np
 import pytest
 
 import ggpi
+from spawned import best_action
 
 HANGS = 600
 """Seconds until a process counts as hanging; it takes a few."""
@@ -87,13 +87,7 @@ def test_spawned_processes_use_agents(tmp_path):
     mdp = ggpi.envs.four_rooms()
     policies = tuple(ggpi.TabularPolicy.constant(mdp, a) for a in range(4))
     ggpi.save(tmp_path / "policies", policies)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.apply(best_action, (str(tmp_path / "policies"), mdp.P))
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:  # raises when its process dies, where a Pool waits
+        found = pool.submit(best_action, str(tmp_path / "policies"), mdp.P).result()
     assert found == best_action(str(tmp_path / "policies"), mdp.P)
-
-
-def best_action(path, P):
-    mdp, policies = ggpi.TabularMDP(P), ggpi.load(path)
-    ghms = ggpi.exact_ghms(mdp, policies, 0.9, 0.5)
-    agent = ggpi.GGPIAgent(ghms, np.arange(mdp.num_states, dtype=float), depth=1, num_samples=8)
-    return int(agent.act(3, key=jax.random.key(0)))
