@@ -19,6 +19,8 @@ EXPECTED = json.loads((SAVED / "expected.json").read_text(encoding="utf-8"))
 WITHOUT = {
     "agent_checks.Spaces": "holds spaces of Gymnasium",
     "agents.Plan": "what an agent thought in one state",
+    "compiling._Others": "inside a compiled function",
+    "compiling._Parts": "inside a compiled function",
     "diagnosis.truth.Truth": "holds functions",
     "envs.ll2td_bias.LL2TDBias": "curves of a figure",
     "envs.maze.PointMaze": "needs MuJoCo",
