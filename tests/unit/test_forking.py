@@ -6,6 +6,8 @@ import sys
 import textwrap
 from concurrent.futures import ProcessPoolExecutor
 
+import jax
+import numpy as np
 import pytest
 
 import ggpi
@@ -87,7 +89,8 @@ def test_spawned_processes_use_agents(tmp_path):
     mdp = ggpi.envs.four_rooms()
     policies = tuple(ggpi.TabularPolicy.constant(mdp, a) for a in range(4))
     ggpi.save(tmp_path / "policies", policies)
+    given = str(tmp_path / "policies"), mdp.P, np.asarray(jax.random.key_data(jax.random.key(0)))
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:  # raises when its process dies, where a Pool waits
-        found = pool.submit(best_action, str(tmp_path / "policies"), mdp.P).result()
-    assert found == best_action(str(tmp_path / "policies"), mdp.P)
+        found = pool.submit(best_action, *given).result()
+    assert found == best_action(*given)

@@ -258,7 +258,11 @@ def _questions(value: Any) -> tuple[Any, Any, Any]:
         states = jnp.arange(3)
     discrete = isinstance(value, AbstractModel) and value.frame.num_actions is not None
     actions = jnp.array([0, 1, 2, 0]) if discrete else jnp.cos(jnp.arange(8.0)).reshape(4, 2)
-    return states, actions, jax.random.key(7)
+    return (
+        states,
+        actions,
+        jax.random.wrap_key_data(jnp.array([0, 7], jnp.uint32)),
+    )  # no seed that tests shift
 
 
 def _plain(value: Any) -> Any:

@@ -109,20 +109,23 @@ def test_the_likelihood_is_the_entropy_of_the_truth(healthy):
 @pytest.mark.parametrize(
     ("fault", "seen"),
     [
-        ({"shift": 0.3}, lambda bad, good: bad["mean_error"] > 0.3 and bad["energy"] > good["energy"] + 0.1),
+        ({"shift": 0.3}, lambda bad, good: bad["mean_error"] > 0.3 and bad["energy"] > good["energy"] + 0.05),
         ({"widen": 2.0}, lambda bad, good: bad["spread_ratio"] > 1.4),
         (
             {"deaf": True},
-            lambda bad, good: abs(bad["action_sensitivity"]) < 0.02 < good["action_sensitivity"],
+            lambda bad, good: abs(bad["action_sensitivity"]) < 0.007 < good["action_sensitivity"],
         ),
         (
             {"collapsed": True},
-            lambda bad, good: bad["state_dependence"] < 0.02 < good["state_dependence"] / 5,
+            lambda bad, good: bad["state_dependence"] < 0.008 < good["state_dependence"],
         ),
     ],
     ids=["shift", "widen", "deaf", "collapsed"],
 )
 def test_faults_are_found(healthy, fault, seen):
+    """Over ten seeds a fault's sensitivity and dependence are −.001 ± .001, sound ones .12 within a factor of 1.5
+    (bounds: six deviations); the shift's mean error .49 ± .03 and energy .18 ± .02; the ratio of spreads 1.87 ± .04.
+    """
     bad, _ = numbers(models(far=exact(GAMMA, **fault)))
     assert seen(bad, healthy[0])
     assert bad["wasserstein"] > healthy[0]["wasserstein"]
