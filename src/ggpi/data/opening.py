@@ -101,7 +101,10 @@ def _header(file: Any) -> tuple[np.dtype, tuple[int, ...], Any, int]:
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of .npy")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, is_fortran, dtype = read(file)
+    try:
+        shape, is_fortran, dtype = read(file)
+    except DeprecationWarning as error:  # of old names of texts, where warnings are errors
+        raise ValueError(f"expected numbers, got {short(error)}") from error
     if dtype.hasobject:
         raise ValueError("it holds pickled objects, which are not read")
     if dtype.kind not in "biufU" or dtype.itemsize > 400 or not dtype.itemsize:

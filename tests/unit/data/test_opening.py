@@ -53,6 +53,7 @@ HEADERS = {
     "no numbers": npy("{'descr': '<f4', 'fortran_order': False, 'shape': ('6', 2)}", bytes(48)),
     "version": npy("{'descr': '<f4', 'fortran_order': False, 'shape': (6, 2)}", bytes(48), (9, 9)),
     "longer than declared": npy("{'descr': '<f4', 'fortran_order': False, 'shape': (5, 2)}", bytes(48)),
+    "an old name of text": npy("{'descr': '|a4', 'fortran_order': False, 'shape': (6,)}", bytes(24)),
     "nothing": b"",
     "text": b"observations",
 }
