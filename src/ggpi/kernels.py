@@ -24,7 +24,7 @@ def check_distributions(rows: np.ndarray, what: str, name: Callable[[int], str])
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
-            f"{what}: {bad.sum()} of {len(rows)} rows are no probability distributions; the first is "
+            f"{what}: {bad.sum()} of {len(rows)} rows are not probability distributions; the first is "
             f"{name(first)}, with sum {sums[first]:.9g} and smallest entry {rows[first].min():.3g}"
         )
     return rows / sums[:, None]
@@ -60,7 +60,7 @@ def _checked_sparse(given: Any) -> scipy.sparse.csr_array:
     if bad.any() or not (P.data >= 0).all():
         first = int(np.flatnonzero(bad)[0]) if bad.any() else int(P.tocoo().row[np.argmin(P.data)])
         raise ValueError(
-            f"P: {max(int(bad.sum()), 1)} rows are no probability distributions; the first is "
+            f"P: {max(int(bad.sum()), 1)} rows are not probability distributions; the first is "
             f"{_pair(first, num_rows // num_states)}, with sum {sums[first]:.9g}"
         )
     data = P.data / np.repeat(sums, np.diff(P.indptr))

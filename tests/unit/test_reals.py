@@ -149,7 +149,7 @@ def test_a_single_precision_kernel_is_renormalised():
     for mdp in (TabularMDP(P), TabularMDP(scipy.sparse.csr_array(P.reshape(8, 4)))):
         assert mdp.P.dtype == np.float64
         np.testing.assert_allclose(np.asarray(mdp.kernel.sum(axis=1)).ravel(), 1.0, rtol=0, atol=4e-16)
-    with pytest.raises(ValueError, match="rows are no probability distributions"):
+    with pytest.raises(ValueError, match="rows are not probability distributions"):
         TabularMDP(MDP.P.astype(np.float16))
 
 

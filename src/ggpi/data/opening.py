@@ -1,7 +1,7 @@
 """Arrays in files from elsewhere (`.npy`, `.npz`, HDF5): what they declare is checked before memory is spent on it.
 
     .npy     plain numbers, whose header declares exactly the bytes that follow it
-    .npz     stored or deflated members, each name once; a member is read when it is asked for
+    .npz     stored or deflated members, each name once; a member is read on first use
     HDF5     datasets in the file itself: links, external storage and virtual datasets raise errors
 
 Compression gains at most a factor of 1032 (zlib's limit), so an array that is declared larger than that is not in the
@@ -49,7 +49,7 @@ def check_memory(path: Path, size: int) -> None:
 
 
 class Npz(Mapping[str, np.ndarray]):
-    """The arrays of an `.npz` file by name, each read when it is asked for.
+    """The arrays of an `.npz` file by name, each read on first use.
 
     Beyond the paper: files come from elsewhere
     """
