@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 COMMANDS = {"nothing": ["-c", ""]} | {
-    words: ["-m", "ggpi.cli", *words.split()] for words in ("--help", "list", "eq 3.2")
+    words: ["-m", "ggpi", *words.split()] for words in ("--help", "list", "eq 3.2")
 }
 
 

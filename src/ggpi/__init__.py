@@ -7,11 +7,10 @@ The public names, in the paper's order. Names are imported when they are first u
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
 
 from ggpi.registration import register_when_possible
 
+TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which takes long to import
 if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with the names below
     from ggpi import data as data
     from ggpi import envs as envs
@@ -70,7 +69,6 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.switching import missing_suffixes as missing_suffixes
     from ggpi.switching import suffix_closure as suffix_closure
 
-__version__ = version("ggpi")
 register_when_possible()
 
 _MODULES = ("data", "envs", "rewards")
@@ -141,11 +139,15 @@ __all__ = [*_MODULES, *_NAMES]  # pyright: ignore[reportUnsupportedDunderAll]
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for Any
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name in _MODULES:
             return import_module(f"ggpi.{name}")
         if name in _NAMES:
             return getattr(import_module(f"ggpi.{_NAMES[name]}"), name)
+        if name == "__version__":
+            from importlib.metadata import version  # most of what `import ggpi` would cost
+
+            return version("ggpi")
         raise AttributeError(f"module 'ggpi' has no attribute {name!r}")
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ggpi import stopping
 from ggpi.cli_options import parser
 from ggpi.errors import FileError
 from ggpi.lab import EXPERIMENTS
@@ -21,19 +22,19 @@ from ggpi.locking import sole_writer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The console script: returns 0, 2 for an error of the user's, 130 after Ctrl-C."""
+    """A command: returns 0, 2 for an error of the user's, 130 after Ctrl-C."""
     try:
         options, rest = parser().parse_known_args(arguments)
         if rest and options.command not in ("run", "pretrain", "fit"):
             raise ValueError(f"unrecognised arguments: {' '.join(rest)}; see ggpi --help")
         COMMANDS[options.command](options, rest)
         return 0
-    except (ValueError, OSError, ArithmeticError, ModuleNotFoundError) as error:
+    except (ValueError, OSError, ArithmeticError, ImportError) as error:
         print("ggpi:", " ".join(str(error).split()), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("ggpi: stopped; what is finished is kept, the same command goes on from there", file=sys.stderr)
-        return 130
+        print(stopping.words(sys.argv[1:] if arguments is None else arguments), file=sys.stderr)
+        return stopping.CODE
 
 
 def show_list(options: argparse.Namespace, rest: Sequence[str]) -> None:
@@ -247,7 +248,3 @@ def find_own_modules(*named: str | None) -> None:
     here = str(Path.cwd())
     if here not in sys.path and any(word and ":" in word for word in named):
         sys.path.append(here)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

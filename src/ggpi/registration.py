@@ -6,8 +6,6 @@ ant and the mazes are imported when one is made.
 """
 
 import sys
-from importlib.abc import MetaPathFinder
-from importlib.util import find_spec
 
 
 def register() -> None:
@@ -26,12 +24,14 @@ def register() -> None:
             gymnasium.register(name, entry_point=one, vector_entry_point=many)
 
 
-class _Watcher(MetaPathFinder):
-    """Sees gymnasium being imported for the first time, and registers after it."""
+class _Watcher:
+    """A finder of modules that sees gymnasium being imported for the first time, and registers after it."""
 
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "gymnasium":
             return None
+        from importlib.util import find_spec
+
         sys.meta_path.remove(self)
         spec = find_spec(fullname)
         if spec is not None and spec.loader is not None:

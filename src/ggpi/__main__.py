@@ -1,0 +1,29 @@
+"""The console script `ggpi`, and `python -m ggpi`: listens for Ctrl-C before anything else is imported."""
+
+import sys
+
+from ggpi import stopping
+
+
+def main() -> int:
+    """Runs the command that the process was started with.
+
+    Beyond the paper: the command line
+    """
+    try:
+        stopping.listen()
+        from ggpi.cli import main as run
+
+        code = run()
+    except BaseException:  # compiled code turns the exception of Ctrl-C into others
+        if not stopping.was_pressed():
+            raise
+        print(stopping.words(sys.argv[1:]), file=sys.stderr)
+        code = stopping.CODE
+    if stopping.was_pressed():
+        stopping.end()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
