@@ -20,10 +20,12 @@ from gymnasium.vector.utils import create_empty_array
 
 from ggpi.compiling import jit
 from ggpi.data import Transitions
+from ggpi.environments import check_finite, make_vec, naming
 from ggpi.forking import check_process
 from ggpi.policies import PolicyBank
-from ggpi.policies.checks import check_policies
+from ggpi.policies.checks import check_policies, listed
 from ggpi.progress import progress as progress_bar
+from ggpi.reals import whole
 from ggpi.spaces import check_action_space, state_reader
 
 Column = dict[str, np.ndarray]
@@ -55,10 +57,11 @@ def collect(
 
     Beyond the paper: its Uniform(40) turns of pretraining, for any environment
     """
+    num_steps = whole(num_steps, "num_steps", least=None)
     if num_steps < 1 or (switch_every is not None and switch_every < 1):
         raise ValueError(f"collect needs at least one step, got {num_steps=} and {switch_every=}")
     check_process()
-    bank = PolicyBank(policies)
+    bank = PolicyBank(listed(policies))
     vector = _vector_env(env, num_envs)
     try:
         check_action_space(vector.single_action_space)
@@ -76,7 +79,7 @@ def collect(
 
 def _vector_env(env: Any, num_envs: int) -> VectorEnv:
     if isinstance(env, str):
-        return gymnasium.make_vec(env, num_envs)
+        return make_vec(env, num_envs)
     if isinstance(env, VectorEnv):
         return env
     if isinstance(env, gymnasium.Env):
@@ -89,21 +92,27 @@ def _record(vector, read, bank, num_steps, switch_every, seed, progress) -> list
     rng, key = np.random.default_rng(seed), jax.random.key(seed)
     mode = AutoresetMode(vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
     turns = _Turns(len(bank), switch_every, vector.num_envs, rng)
-    states = read(vector.reset(seed=seed)[0])
+    with naming(vector):
+        states = read(vector.reset(seed=seed)[0])
     idle = np.zeros(vector.num_envs, bool)  # this step of the row merely resets it
+    steps = np.zeros(vector.num_envs, int)  # of the row's episode
     columns, recorded, clipped = [], 0, 0
     while recorded < num_steps:
+        check_finite(states, ~idle, steps, vector)
         actions = np.asarray(_act(bank, turns.index, states, key, np.uint32(len(columns))))
         actions, outside = _executed(actions, vector.single_action_space)
-        observed, _, terminated, truncated, info = vector.step(actions)
-        following = read(observed)
+        with naming(vector):
+            observed, _, terminated, truncated, info = vector.step(actions)
+        following, steps = read(observed), np.where(idle, 0, steps + 1)
         ended = (np.asarray(terminated) | np.asarray(truncated)) & ~idle
         column = {"state": states, "action": actions, "behaviour": turns.index.copy(), "live": ~idle}
         column |= _outcome(following, read, np.asarray(terminated), ended, info, mode)
+        check_finite(column["next_state"], ~idle, steps, vector)
         columns.append(column)
         recorded, clipped = recorded + int((~idle).sum()), clipped + int((outside & ~idle).sum())
         if mode == AutoresetMode.DISABLED and ended.any():
             following = read(vector.reset(options={"reset_mask": ended})[0])
+        steps[ended] = 0
         turns.advance(ended | idle)
         idle = ended if mode == AutoresetMode.NEXT_STEP else np.zeros_like(idle)
         states = following

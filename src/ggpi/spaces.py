@@ -31,6 +31,12 @@ def state_reader(space: Any, keys: Sequence[str] | None = None) -> Callable[[Any
         return lambda seen: np.array(seen, np.int32)
     if _is_vector(space):
         return lambda seen: np.array(seen, np.float32)
+    if isinstance(space, Box) and len(space.shape) > 1:
+        raise TypeError(
+            f"observations are vectors, got images or other arrays of shape {space.shape}: {space}. Models are learned "
+            "over vectors of some tens of numbers; wrap the environment so that it observes such a vector, of physical "
+            "quantities or of features of the image (gymnasium.wrappers.TransformObservation)"
+        )
     raise TypeError(
         f"observations are Box vectors or Discrete numbers from 0, got {space}; "
         "gymnasium.wrappers.FlattenObservation makes vectors of most of them"

@@ -38,7 +38,7 @@ from ggpi.ghm.training_log import TrainingLog
 from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.checks import check_policies, space_of
+from ggpi.policies.checks import check_policies, listed, space_of
 from ggpi.progress import progress
 from ggpi.reals import reals
 from ggpi.typing import Key, Scalar
@@ -77,6 +77,7 @@ def fit(
     Paper: Alg 2, Eq 8
     """
     check_process()
+    policies = listed(policies)
     given = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate, "decay": decay}
     given |= {"model": _named(model, MODELS, "model"), "loss": _named(loss, LOSSES, "loss")}
     recipe = dataclasses.replace(

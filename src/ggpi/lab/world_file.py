@@ -18,6 +18,7 @@ from gymnasium.spaces import Box
 
 from ggpi import io
 from ggpi.data import StateSpec
+from ggpi.environments import make
 from ggpi.errors import FileError
 from ggpi.lab.contract import as_stored
 from ggpi.reading import abbreviate, as_file_errors, short
@@ -62,17 +63,6 @@ class World:
     def reader(self, env: gymnasium.Env) -> Callable[[Any], np.ndarray]:
         """What makes states of observations."""
         return state_reader(env.observation_space, self.keys or None)
-
-
-def make(name: str, **options: Any) -> gymnasium.Env:
-    """`gymnasium.make`, whose complaints become one clear line."""
-    try:
-        return gymnasium.make(name, **options)
-    except (gymnasium.error.Error, TypeError) as error:  # options that the environment does not have
-        raise ValueError(
-            f"environment {name!r}: {error} Those of other packages, or of a file boat.py in this directory, are "
-            "named with their module, such as gymnasium_robotics:PointMaze_UMaze-v3 or boat:Boat-v0"
-        ) from error
 
 
 def look(

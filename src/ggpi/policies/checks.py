@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,40 @@ from gymnasium.spaces import Box, Discrete
 from ggpi.data import Transitions
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.tabular import TabularPolicy
+
+
+def listed(policies: Any) -> tuple[Any, ...]:
+    """The policies, each of which can be sampled; what is not a policy yet, the error says how to make one of.
+
+    Beyond the paper: policies that you already have come from somewhere else
+    """
+    if isinstance(policies, str | Path) or not isinstance(policies, Iterable):
+        raise TypeError(f"policies are a list, such as [policy]; got {_what(policies)}")
+    policies = tuple(policies)
+    for k, policy in enumerate(policies):
+        if isinstance(policy, type) or not callable(getattr(policy, "sample", None)):
+            raise TypeError(f"policy {k} is {_what(policy)}")
+    return policies
+
+
+def _what(given: Any) -> str:
+    """What someone gave in place of a policy, and how it becomes one."""
+    kind = type(given)
+    if isinstance(given, str | Path):
+        return f"the path {str(given)!r}: load it first, with ggpi.load_sb3(path) or ggpi.load(path)"
+    if isinstance(given, type):
+        return f"the class {given.__name__}: give an object of this class"
+    if kind.__module__.partition(".")[0] in ("stable_baselines3", "sb3_contrib"):
+        return (
+            f"a {kind.__name__} of Stable-Baselines3: save it, model.save('policy.zip'), and give "
+            "ggpi.load_sb3('policy.zip')"
+        )
+    if hasattr(given, "sample"):
+        return f"one {kind.__name__}"
+    if callable(given):
+        name = getattr(given, "__name__", kind.__name__)
+        return f"the function {name}: ggpi.policy_from({name.strip('<>')}, env.action_space) makes a policy of it"
+    return f"a {kind.__name__}: a policy has sample(state, *, key), as those of ggpi.load_sb3 and ggpi.policy_from"
 
 
 def check_policies(
