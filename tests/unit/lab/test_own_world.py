@@ -70,7 +70,7 @@ def test_the_same_command_goes_on(folder, capsys, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(own_world, "fit", stopped)
         assert fit(*given) == 130
-        assert "the same command goes on" in capsys.readouterr().err
+        assert "the same command continues" in capsys.readouterr().err
     with monkeypatch.context() as patch:
         patch.setattr(own_world, "collect", lambda *args, **kwargs: pytest.fail("collected again"))
         assert fit(*given) == 0
