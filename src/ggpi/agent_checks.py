@@ -19,6 +19,7 @@ from ggpi.evaluation.payment import UNTRACEABLE
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.tree import Block
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.exact import ExactGHM
 from ggpi.ghm.model import AbstractModel
 from ggpi.reals import whole
 from ggpi.saving import Foreign
@@ -167,15 +168,21 @@ def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:
     return alphas
 
 
-def checked_first_actions(given: Any, num_actions: int | None) -> Any:
-    """Which first actions are scored: "head", "all", or how many of each head's.
+def checked_first_actions(given: Any, num_actions: int | None, ghms: GHMs) -> Any:
+    """Which first actions are scored: "head", "all", "step", or how many of each head's.
 
     Beyond the paper: the best of several first actions
     """
+    is_exact = isinstance(ghms.segment(0, None), ExactGHM)
     if given is None:
-        return "head" if num_actions is None else "all"
-    if given == "all" and num_actions is None:
+        return "all" if is_exact else "head"
+    if given in ("all", "step") and num_actions is None:
         raise ValueError("continuous actions cannot all be scored; give 'head' or how many to score")
-    if given not in ("head", "all") and (not isinstance(given, int) or given < 1):
-        raise ValueError(f"first_actions is 'head', 'all' or a number of at least 1, got {given!r}")
+    if given == "step" and not is_exact and ghms.one_step is None:
+        raise ValueError(
+            "first_actions='step' needs a model of the next state, which these models lack; ggpi.fit learns one when "
+            "actions are discrete. Fit again, or give 'head'"
+        )
+    if given not in ("head", "all", "step") and (not isinstance(given, int) or given < 1):
+        raise ValueError(f"first_actions is 'head', 'all', 'step' or a number of at least 1, got {given!r}")
     return given

@@ -10,9 +10,10 @@ parameters are arguments, so that a new target costs no compilation.
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,13 @@ from ggpi.evaluation.planning import (
     values_on_host,
 )
 from ggpi.evaluation.segments import segments_of
+from ggpi.evaluation.stepping import (
+    one_step_model,
+    step_of,
+    stepped_states,
+    stepped_values,
+    stepped_values_on_host,
+)
 from ggpi.evaluation.tree import build_tree
 from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
@@ -46,6 +54,20 @@ from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs
 from ggpi.typing import Key
 
+
+class Programs(NamedTuple):
+    """How values are estimated: means and variances [N, B, C], and what was sampled for them.
+
+    Paper: Thm 3.2
+    """
+
+    compiled: Any
+    on_host: Any
+    drawn: Any
+
+
+JUMP = Programs(values_of, values_on_host, drawn_states)
+STEP = Programs(stepped_values, stepped_values_on_host, stepped_states)
 LARGEST = 2**28
 """Numbers that one call may hold (1 GiB), samples and what models compute them with; larger plans take several."""
 
@@ -79,10 +101,16 @@ class Plan:
 class GGPIAgent:
     """Acts greedily over a suffix-closed set of switching policies, for any reward.
 
-    `depth` takes the set Π_m over all policies (1 is GPI), `gsps` any other set. `first_actions` is "head" to
-    act with the head of the best GSP, "all" to score every discrete action, or how many of each head's actions
-    to score; by default "all" for discrete actions and "head" for continuous ones. `terminal(state)`, a
-    function of JAX, tells where the world ends.
+    `depth` takes the set Π_m over all policies (1 is GPI), `gsps` any other set. `terminal(state)`, a function of
+    JAX, tells where the world ends; `seed` is that of `predict`. `first_actions` says which are scored:
+
+    - "head": none, the head of the best GSP acts;
+    - "all": every discrete action, by models of what follows it after a geometric time;
+    - "step": every discrete action, by a model of the next state and by the GSPs' values there;
+    - a number: so many of each head's actions.
+
+    The default is "all" for the exact models of finite MDPs and "head" for learned models: scoring actions leads into
+    states where no base policy was, and so where models were not trained.
 
     Paper: Alg 2, Thm 4.2
     """
@@ -95,16 +123,20 @@ class GGPIAgent:
         depth: int | None = None,
         gsps: GSPs | Iterable[GSP] | None = None,
         num_samples: int = 100,
-        first_actions: Literal["head", "all"] | int | None = None,
+        first_actions: Literal["head", "all", "step"] | int | None = None,
         terminal: Callable[[Any], Any] | None = None,
+        seed: int = 0,
     ):
         check_process()
+        self._key, self._calls = jax.random.key(seed), itertools.count()
         num_samples = whole(num_samples, "num_samples")
         check_policies(ghms)
         self.ghms, self.num_samples, self.gsps = ghms, num_samples, checked_set(ghms, depth, gsps)
         self._models = stacked_models(ghms, terminal)
         self._spaces = checked_spaces(ghms, self._models)
-        self.first_actions = checked_first_actions(first_actions, self._spaces.num_actions)
+        self.first_actions = checked_first_actions(first_actions, self._spaces.num_actions, ghms)
+        is_stepping = self.first_actions == "step"
+        self._step = step_of(one_step_model(ghms), self.gsps) if is_stepping else None
         self._set_reward(reward)
 
     def act(self, state: Any, *, key: Key) -> np.ndarray:
@@ -115,6 +147,18 @@ class GGPIAgent:
         states, batch = self._checked_states(state)
         _, _, _, action, _ = self._decide(states, False, key)
         return action.reshape((*batch, *action.shape[1:]))
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[np.ndarray, Any]:
+        """An action, and `state` as it was given: what Stable-Baselines3 calls a policy, so that its loops work.
+
+        The agent has no memory and nothing to make deterministic: only `observation` counts. Its noise comes from the
+        `seed` that the agent was made with and from the number of calls before this one.
+
+        Beyond the paper: evaluation loops that you already have
+        """
+        return self.act(observation, key=jax.random.fold_in(self._key, next(self._calls))), state
 
     def plan(self, state: Any, *, key: Key) -> Plan:
         """Every GSP's value with its standard error, the choice, and the samples that speak for it.
@@ -141,6 +185,7 @@ class GGPIAgent:
         Paper: Alg 2
         """
         other = copy.copy(self)
+        other._calls = itertools.count()
         other._set_reward(reward)
         return other
 
@@ -166,7 +211,7 @@ class GGPIAgent:
         """First actions to score [K, B, C, …]; None leaves them to the heads, sample by sample."""
         if self.first_actions == "head":
             return None
-        if self.first_actions == "all":
+        if self.first_actions in ("all", "step"):
             num_actions = self._spaces.num_actions
             shape = (len(self.ghms.policies), len(states), num_actions)
             return jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32), shape)
@@ -206,12 +251,11 @@ class GGPIAgent:
             states, first = states[rows], None if first is None else first[:, rows]
             values = jax.tree.map(lambda leaf: leaf[rows], values) if isinstance(values, Each) else values
         given = self._tree, self._models, values, states, first
+        programs, given = (JUMP, given) if self._step is None else (STEP, (*given, self._step))
         settings = size, self.reward.form, self.ghms.gamma
-        on_host = isinstance(values, OnHost)
-        mean, variance = (
-            values_on_host(given, *settings, key) if on_host else values_of(given, *settings, key)
-        )
-        drawn = drawn_states(given, *settings[:2], key) if keep or not np.isfinite(mean).all() else []
+        estimate = programs.on_host if isinstance(values, OnHost) else programs.compiled
+        mean, variance = estimate(given, *settings, key)
+        drawn = programs.drawn(given, *settings[:2], key) if keep or not np.isfinite(mean).all() else []
         if not np.isfinite(mean).all():
             refuse(given, drawn)
         return mean, variance, [[part.x for part in level] for level in drawn]

@@ -37,6 +37,7 @@ def collect(
     num_steps: int,
     *,
     switch_every: int | None = None,
+    explore: float = 0.0,
     num_envs: int = 16,
     keys: Sequence[str] | None = None,
     seed: int = 0,
@@ -46,8 +47,9 @@ def collect(
 
     `env` is an id, of which `num_envs` copies are made, one environment, or a vector environment.
     A policy is drawn uniformly when an episode starts, and with `switch_every` = k again after
-    Uniform{1 … k} steps. `progress` is called with the number of transitions so far, in
-    place of a progress bar.
+    Uniform{1 … k} steps. `explore` is the share of these turns in which actions are random, uniform over the action
+    space: models that score first actions have to know what follows actions that no policy takes. Such rows have
+    behaviour −1. `progress` is called with the number of transitions so far, in place of a progress bar.
 
     Observations are Box vectors or Discrete, and so are actions. Of observations that are dictionaries, `keys`
     says which parts make the state, in this order: `keys=("observation",)` leaves a maze's goal out.
@@ -68,9 +70,11 @@ def collect(
         read = state_reader(vector.single_observation_space, keys)
         one = read(create_empty_array(vector.single_observation_space, fn=np.zeros))
         check_policies(policies, one, vector.single_action_space)
+        _check_explorable(explore, vector.single_action_space)
+        turns = _Turns(len(bank), switch_every, explore, vector.num_envs, np.random.default_rng(seed))
         with progress_bar(num_steps, "collecting") as advance:
             told = progress or (lambda done: advance(done, ""))
-            columns = _record(vector, read, bank, num_steps, switch_every, seed, told)
+            columns = _record(vector, read, bank, num_steps, turns, seed, told)
     finally:
         if isinstance(env, str):
             vector.close()
@@ -87,11 +91,19 @@ def _vector_env(env: Any, num_envs: int) -> VectorEnv:
     raise TypeError(f"collect takes an id, an Env or a VectorEnv of Gymnasium, got {type(env).__name__}")
 
 
-def _record(vector, read, bank, num_steps, switch_every, seed, progress) -> list[Column]:
+def _check_explorable(explore: float, space: Any) -> None:
+    if not 0 <= explore <= 1:
+        raise ValueError(f"explore is a share of the turns, between 0 and 1, got {explore}")
+    if explore and not (isinstance(space, Discrete) or space.is_bounded()):
+        raise ValueError(
+            f"random actions are uniform, but the action space has no bounds: {space}; give explore=0"
+        )
+
+
+def _record(vector, read, bank, num_steps, turns: _Turns, seed, progress) -> list[Column]:
     """One column of rows per step of the vector environment, until there are enough rows."""
-    rng, key = np.random.default_rng(seed), jax.random.key(seed)
+    key = jax.random.key(seed)
     mode = AutoresetMode(vector.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-    turns = _Turns(len(bank), switch_every, vector.num_envs, rng)
     with naming(vector):
         states = read(vector.reset(seed=seed)[0])
     idle = np.zeros(vector.num_envs, bool)  # this step of the row merely resets it
@@ -99,7 +111,8 @@ def _record(vector, read, bank, num_steps, switch_every, seed, progress) -> list
     columns, recorded, clipped = [], 0, 0
     while recorded < num_steps:
         check_finite(states, ~idle, steps, vector)
-        actions = np.asarray(_act(bank, turns.index, states, key, np.uint32(len(columns))))
+        actions = np.asarray(_act(bank, np.maximum(turns.index, 0), states, key, np.uint32(len(columns))))
+        actions = turns.explored(actions, vector.single_action_space)
         actions, outside = _executed(actions, vector.single_action_space)
         with naming(vector):
             observed, _, terminated, truncated, info = vector.step(actions)
@@ -125,10 +138,17 @@ def _record(vector, read, bank, num_steps, switch_every, seed, progress) -> list
 
 
 class _Turns:
-    """Whose turn it is in each copy of the environment."""
+    """Whose turn it is in each copy of the environment: a policy's, or −1 for random actions."""
 
-    def __init__(self, num_policies: int, longest: int | None, num_envs: int, rng: np.random.Generator):
-        self.num_policies, self.longest, self.rng = num_policies, longest, rng
+    def __init__(
+        self,
+        num_policies: int,
+        longest: int | None,
+        explore: float,
+        num_envs: int,
+        rng: np.random.Generator,
+    ):
+        self.num_policies, self.longest, self.explore, self.rng = num_policies, longest, explore, rng
         self.index, self.left = np.zeros((2, num_envs), int)
         self._draw(np.ones(num_envs, bool))
 
@@ -141,6 +161,20 @@ class _Turns:
         self.index[rows] = self.rng.integers(self.num_policies, size=rows.sum())
         if self.longest is not None:
             self.left[rows] = self.rng.integers(1, self.longest + 1, size=rows.sum())
+        if self.explore:
+            self.index[rows & (self.rng.random(len(rows)) < self.explore)] = -1
+
+    def explored(self, actions: np.ndarray, space: Any) -> np.ndarray:
+        """The policies' actions, with random ones in turns that explore."""
+        rows = np.flatnonzero(self.index < 0)
+        if not len(rows):
+            return actions
+        actions = actions.copy()
+        if isinstance(space, Discrete):
+            actions[rows] = self.rng.integers(space.n, size=len(rows))
+        else:
+            actions[rows] = self.rng.uniform(space.low, space.high, (len(rows), *space.shape))
+        return actions
 
 
 @jit

@@ -185,14 +185,17 @@ class _Reader:
 
     def _instance(self, path: str, structures: dict[str, Any], where: str) -> Any:
         kind = _class(path, where)
-        expected = {field.name for field in dataclasses.fields(kind)}
-        if expected != structures.keys():
+        defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+        needed = {name for name, default in defaults.items() if default is dataclasses.MISSING}
+        if not needed <= structures.keys() <= defaults.keys():
             raise PartError(
-                where, f"{path} has fields {sorted(expected)}, the file {short(sorted(structures))}"
+                where, f"{path} has fields {sorted(defaults)}, the file {short(sorted(structures))}"
             )
         built = object.__new__(kind)
-        for name, structure in structures.items():
-            object.__setattr__(built, name, self.rebuilt(structure, f"{where}.{name}".lstrip(".")))
+        for name, default in defaults.items():  # a field that is newer than the file has its default
+            given = name in structures
+            value = self.rebuilt(structures[name], f"{where}.{name}".lstrip(".")) if given else default
+            object.__setattr__(built, name, value)
         return built
 
 

@@ -53,6 +53,9 @@ def agrees(plan, exact, reward, num_samples):
         ("state_action", "all", False),
         ("arrival", "head", False),
         ("arrival", "all", True),
+        ("state", "step", False),
+        ("state_action", "step", True),
+        ("arrival", "step", False),
     ],
 )
 def test_values_are_those_of_the_exact_evaluation(form, first_actions, terminal):
@@ -271,6 +274,7 @@ def fails_beyond_one(state):
         ({"gsps": [ggpi.GSP((0, 1), (1 / 9,))]}, "lacks up"),
         ({"gsps": [ggpi.GSP((0, 1), (0.3,)), ggpi.GSP((1,))]}, "none for α = 0.3"),
         ({"depth": 1, "first_actions": "all"}, "cannot all be scored"),
+        ({"depth": 1, "first_actions": "step"}, "cannot all be scored"),
         ({"depth": 1, "first_actions": 0}, "at least 1"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from chance import error_of_mean
+from chance import error_of_mean, is_share
 from ggpi import TabularMDP, TabularPolicy, collect
 from ggpi.envs import PointMass
 from ggpi.policies.linear import MixedPolicy, direction_policies, linear_policy
@@ -270,3 +270,31 @@ def test_bad_input():
     beyond = MixedPolicy(jnp.eye(3)[2], "beyond")
     with pytest.raises(ValueError, match="actions 0 to 1"):
         collect(Count(), [beyond], 10)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_exploring_turns_are_random_and_nobodys(mode):
+    """Rows of behaviour −1 take both actions equally often, other rows their policy's.
+
+    Turns last 1 to 3 steps; 300 fair actions are all equal with probability 2^-299.
+    """
+    data = collect(counters(mode), BOTH, 900, switch_every=3, explore=0.5, seed=1)
+    random = data.behaviour == -1
+    np.testing.assert_array_equal(data.behaviour[~random], data.action[~random])
+    np.testing.assert_array_equal(data.next_state[:, 2], data.action)
+    assert is_share(data.action[random], 0.5, comparisons=2)
+    assert random.sum() > 300
+    assert set(data.behaviour[~random]) == {0, 1}
+
+
+def test_exploring_draws_vectors_within_bounds():
+    data = collect("ggpi/PointMass-v0", direction_policies(4), 200, switch_every=5, explore=1.0)
+    assert (data.behaviour == -1).all()
+    low, high = data.action.min(axis=0), data.action.max(axis=0)
+    assert (low >= -1).all() and (high <= 1).all() and (high - low > 1).all()
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_explore_is_a_share(share):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        collect(counters(MODES[0]), BOTH, 10, explore=share)

@@ -133,7 +133,7 @@ def payment(
     """
 
     def pay(x, *action):
-        paid = _pay_all(values, x, *action)
+        paid = pay_all(values, x, *action)
         if terminal is None:
             return paid
         once = (1 - gamma) * paid if reward_form == "arrival" else 0.0
@@ -155,7 +155,7 @@ def first_bad_sample(values: Any, x: Any, *action: Any) -> str | None:
 
     Beyond the paper: errors that name their sample
     """
-    paid = np.asarray(_pay_all(values, x, *action))
+    paid = np.asarray(pay_all(values, x, *action))
     bad = np.argwhere(~np.isfinite(paid))
     if not len(bad):
         return None
@@ -163,7 +163,11 @@ def first_bad_sample(values: Any, x: Any, *action: Any) -> str | None:
     return f"the reward is {paid[place]} {_at(int(place[2]), [np.asarray(part)[place] for part in (x, *action)])}"
 
 
-def _pay_all(values: Any, x: Any, *action: Any) -> Any:
+def pay_all(values: Any, x: Any, *action: Any) -> Any:
+    """The reward of every state (and action) of x [nodes, P, n, …], terminal or not.
+
+    Paper: Thm F.1
+    """
     if isinstance(values, OnHost):
         rows = [np.asarray(part).reshape(-1, *part.shape[3:]) for part in (x, *action)]
         return jnp.asarray(values.pay_all(*rows).reshape(x.shape[:3]))

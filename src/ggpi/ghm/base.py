@@ -22,7 +22,8 @@ from ggpi.verifying import Lead, check_policy, check_shape
 class GHMs:
     """`models[horizon]` are the μ^{πᵢ} at that horizon; horizons are γ and β = γ(1−α) for each α.
 
-    Exact models are a sequence; learned ones are one module with a leading axis over policies.
+    Exact models are a sequence; learned ones are one module with a leading axis over policies. `one_step` is a
+    learned P(·|x, a), the model at horizon 0, which is the same for all policies.
 
     Paper: Thm 3.2, Alg 2
     """
@@ -31,6 +32,7 @@ class GHMs:
     gamma: float
     alphas: tuple[float, ...]
     models: Mapping[float, Any]
+    one_step: Any = None
 
     def segment(self, policy: int, alpha: float | None) -> Any:
         """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None).
@@ -82,6 +84,8 @@ class GHMs:
             if not self._is_stacked and len(each) != len(self.policies):
                 raise ValueError(f"{len(each)} models at {horizon}, but {len(self.policies)} policies")
             worlds |= {_world(model) for model in each}
+        if self.one_step is not None:
+            worlds.add(_world(self.one_step))
         if len(worlds) > 1:
             raise ValueError(f"models of {len(worlds)} worlds: {sorted(map(str, worlds))[:3]}")
         for policy in self.policies:
@@ -117,7 +121,7 @@ def joined_ghms(parts: Sequence[GHMs]) -> GHMs:
         )
     policies = tuple(policy for part in parts for policy in part.policies)
     models = {horizon: _in_a_row([part.models[horizon] for part in parts]) for horizon in parts[0].models}
-    return GHMs(policies, parts[0].gamma, parts[0].alphas, models)
+    return GHMs(policies, parts[0].gamma, parts[0].alphas, models, parts[0].one_step)
 
 
 def _world(model: Any) -> tuple[Any, ...]:

@@ -3,9 +3,7 @@
 All models (K policies × horizons) are one stacked module; a chunk of steps is one compiled scan with the data
 on the device, and Python runs only between chunks: to look at the loss, to log, and to write a checkpoint.
 Step i draws everything from key folded with i, so a run that was killed and started again with the same
-arguments and `out` gives bit for bit the models of one that never was. The number of steps is no part of that: a
-finished run continues when it is given more. With a constant learning rate it then gives the models of a run that had
-the larger number from the start; with a linear one it cannot, because the first steps were taken at other rates.
+arguments and `out` gives bit for bit the models of one that never was.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from ggpi.data.memory import is_mapped, within_memory
 from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
-from ggpi.ghm.losses import LOSSES, Loss, check_supported
+from ggpi.ghm.losses import CETD, LOSSES, Loss, check_supported
 from ggpi.ghm.recipe import MODELS, PRESETS, ModelConfig, Recipe
 from ggpi.ghm.targets import Record, warn_if_loose
 from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
@@ -69,10 +67,8 @@ def fit(
     """Learns μ_γ and μ_β, β = γ(1−α), of every policy from transitions of any behaviour.
 
     What is not given comes from the preset. With `out`, metrics, checkpoints and the finished models are kept
-    there, and a run that was interrupted continues; a second run in the same directory raises an error while the first
-    one is alive. A finished run continues with a larger `steps`: bit for bit the models of a run of so many steps if
-    `decay` is "constant". If it is "linear", the learning rate, which had fallen to zero, follows the line of the
-    larger number from there on. `spec` says which numbers of a state are special.
+    there, and a run that was interrupted goes on; a second run in the same directory raises an error while the first
+    one is alive. `spec` says which numbers of a state are special.
     Of memory-mapped transitions larger than `memory` (in GB), random whole episodes are used, and a warning says
     how many; a training takes up to five times this memory.
     `watch` is called with the step and the models stacked horizon by horizon, before the first and after
@@ -105,7 +101,17 @@ def fit(
         log = TrainingLog(out, fingerprint, tensorboard)
         models = _train(ready, log, watch or (lambda step, models: None))
         per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
-        ghms = GHMs(tuple(policies), gamma, alphas, per_horizon)
+        one_step = None
+        if isinstance(space, Discrete):
+            one_step = _fit_one_step(
+                policies,
+                data,
+                recipe,
+                spec,
+                key,
+                TrainingLog(Path(out) / "one-step" if out else None, fingerprint, tensorboard),
+            )
+        ghms = GHMs(tuple(policies), gamma, alphas, per_horizon, one_step)
         if log.directory:
             saving.save(log.directory / "models", ghms)
         return ghms
@@ -146,14 +152,24 @@ def prepare(
     return Prepared(setting, scored, initial_state(stack_modules(built), recipe))
 
 
-def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None]) -> Any:
+def _fit_one_step(
+    policies, data: Transitions, recipe: Recipe, spec: StateSpec, key: Key, log: TrainingLog
+) -> Any:
+    """The model at horizon 0, of all transitions: the next state is the same whoever acts."""
+    recipe = dataclasses.replace(recipe, loss=CETD(n_step=1))
+    ready = prepare(policies[:1], data, (0.0,), recipe, spec, jax.random.fold_in(key, 2**31 - 3))
+    models = _train(ready, log, lambda step, models: None, "next state")
+    return jax.tree.map(lambda leaf: leaf[0], models)
+
+
+def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None], what: str = "fit") -> Any:
     steps, size = ready.setting.recipe.steps, ready.setting.recipe.chunk
-    state, done = log.resume(ready.state, steps)
+    state, done = log.resume(ready.state)
     watch(done, state.models)
-    with progress(steps, "fit") as advance:
+    with progress(steps, what) as advance:
         begun, first = time.monotonic(), done
         while done < steps:
-            count = min(size - done % size, steps - done)
+            count = min(size, steps - done)
             state, losses = run_chunk((ready.setting, jnp.asarray(done)), state, count)
             losses = np.asarray(losses)
             log.check_finite(losses, done)
@@ -187,6 +203,8 @@ def _check(data: Transitions, recipe: Recipe, spec: StateSpec) -> None:
         raise ValueError(f"the spec names {spec.size} numbers, the states have {data.state.shape[1]}")
     if len(data) < recipe.batch_size:
         raise ValueError(f"{len(data)} transitions are fewer than a batch of {recipe.batch_size}")
+    if recipe.steps < 1:
+        raise ValueError(f"steps is at least 1, got {recipe.steps}")
 
 
 def _records(
@@ -249,12 +267,11 @@ def _slice(models: Any, place: int, count: int) -> Any:
 
 
 def _fingerprint(recipe, horizons, spec, key, data: Transitions, policies) -> str:
-    """A digest of everything that determines a step; how many there are is not part of it.
+    """A digest of everything that determines the result.
 
     Of policies it takes the arrays, and what they do: functions and settings have no bytes of their own.
     """
-    endless = dataclasses.replace(recipe, steps=1)
-    digest = hashlib.sha256(repr((endless, horizons, spec, jax.__version__)).encode())
+    digest = hashlib.sha256(repr((recipe, horizons, spec, jax.__version__)).encode())
     parts = [jax.random.key_data(key), *(getattr(data, field.name) for field in dataclasses.fields(data))]
     parts += jax.tree.leaves(eqx.filter(list(policies), eqx.is_array))
     parts.append(_deeds(PolicyBank(tuple(policies)), data.state))

@@ -55,6 +55,8 @@ class WorldConfig:
     """Transitions to collect."""
     switch_every: int = 40
     """While collecting, policies take turns of at most this many steps."""
+    explore: float = 0.0
+    """Share of these turns in which actions are random; agents that score first actions need some, such as 0.25."""
     steps: int = 10_000
     """Training steps."""
     vecnormalize: tuple[str, ...] = ()
@@ -160,6 +162,7 @@ def transitions(config: WorldConfig, world: World, policies: Sequence[Any], out:
             policies,
             config.transitions,
             switch_every=config.switch_every,
+            explore=config.explore,
             keys=keys,
             seed=config.seed,
         )

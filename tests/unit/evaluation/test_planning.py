@@ -34,13 +34,13 @@ def detour():
     return ggpi.exact_ghms(mdp, always(4), GAMMA, 1.0)
 
 
-@pytest.mark.parametrize("first_actions", ["head", "all", 2])
+@pytest.mark.parametrize("first_actions", ["head", "all", "step", 2])
 def test_the_head_of_the_best_plan_acts(first_actions):
     """0 →(1) 1 is the only way to the goal; in the set it is number 1, which is no reason to act with policy 1."""
     goal = rewards.arrival([0.0, 0.0, 1.0, 0.0])
     agent = ggpi.GGPIAgent(detour(), goal, depth=2, num_samples=4, first_actions=first_actions)
     plan = agent.plan(np.array([0, 1, 0]), key=KEY)
-    if first_actions != "all":
+    if first_actions in ("head", 2):
         assert [agent.gsps[i] for i in plan.best[[0, 2]]] == [ggpi.GSP((0, 1), (1.0,))] * 2
     assert plan.action.tolist() == [0, 1, 0]
     assert agent.act(np.array([0, 1, 0]), key=KEY).tolist() == [0, 1, 0]
@@ -88,7 +88,7 @@ def sinks(num_starts, num_actions):
     return ggpi.exact_ghms(mdp, always(num_starts + num_actions, num_actions), GAMMA, ())
 
 
-@pytest.mark.parametrize("first_actions", ["head", "all"])
+@pytest.mark.parametrize("first_actions", ["head", "all", "step"])
 @pytest.mark.parametrize("largest", [2**28, 12, 4], ids=["one call", "two calls", "three calls"])
 def test_every_state_of_a_batch_is_paid_by_its_own_reward(monkeypatch, first_actions, largest):
     """Three states, three rewards, two actions: state i has its reward in sink i mod 2, of height i + 1."""
@@ -100,7 +100,7 @@ def test_every_state_of_a_batch_is_paid_by_its_own_reward(monkeypatch, first_act
     plan = agent.plan(np.arange(3), key=KEY)
     expected = np.zeros((3, 2))  # [state, action]
     expected[np.arange(3), np.array(places) - 3] = (np.arange(3) + 1) / (1 - GAMMA)
-    if first_actions == "all":  # [state, GSP, action]; what follows the first action changes nothing
+    if first_actions != "head":  # [state, GSP, action]; what follows the first action changes nothing
         expected = np.repeat(expected[:, None], 2, axis=1)
     np.testing.assert_allclose(plan.value, expected, rtol=1e-5)
     assert plan.action.tolist() == [0, 1, 0]
