@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.agents import GGPIAgent as GGPIAgent
     from ggpi.agents import Plan as Plan
     from ggpi.collection import collect as collect
+    from ggpi.comparison import Comparison as Comparison
+    from ggpi.comparison import compare as compare
     from ggpi.data import StateSpec as StateSpec
     from ggpi.data import Transitions as Transitions
     from ggpi.diagnosis import diagnose as diagnose
@@ -105,6 +107,8 @@ _NAMES = {
     "policy_iteration": "iteration",
     "GGPIAgent": "agents",
     "Plan": "agents",
+    "compare": "comparison",
+    "Comparison": "comparison",
     # §6 Learning
     "collect": "collection",
     "PolicyBank": "policies",

@@ -158,11 +158,28 @@ def play(options: argparse.Namespace, rest: Sequence[str]) -> None:
     find_own_modules(options.env, options.terminal, is_code and options.reward)
     from rich.console import Console
 
-    from ggpi.lab.play import PlayConfig
+    from ggpi.lab.play import PlayConfig, compare_agents
     from ggpi.lab.play import play as play_episodes
 
-    names = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal", "env")
+    names = (
+        "reward",
+        "depth",
+        "samples",
+        "episodes",
+        "max_steps",
+        "seed",
+        "terminal",
+        "env",
+        "first_actions",
+    )
     config = PlayConfig(**{name: getattr(options, name) for name in names})
+    if options.compare:
+        if options.video:
+            raise ValueError("--compare makes no film; give --video without it")
+        out = options.out or Path("results") / f"compare-{options.models.resolve().name}"
+        Console().print(compare_agents(options.models, config, out))
+        print(f"figure:  {out / 'figure.png'}\nnumbers: {out / 'metrics.json'}")
+        return
     Console().print(play_episodes(options.models, config, options.video))
     if options.video:
         print(f"film:    {options.video}")

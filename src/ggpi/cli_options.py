@@ -52,6 +52,7 @@ rewards:
 examples:
   ggpi play models --reward target:x=1,y=2,radius=.5 --depth 2 --video out.mp4
   ggpi play models --reward target:x=1,y=2,radius=.5 --depth 1      the same without looking ahead: GPI
+  ggpi play models --reward target:x=1,y=2,radius=.5 --compare      is it better than the policies alone?
   ggpi play models --env boat:Boat-v0 --reward features:x=1         an environment whose module is imported first
 """
 RAW = argparse.RawDescriptionHelpFormatter
@@ -191,5 +192,19 @@ def _add_play(commands: Any) -> None:
         metavar="FILE.py:NAME",
         help="a function of JAX (jnp; |, & in the place of or, and): does the world end in this state? Runs FILE.py",
     )
+    command.add_argument(
+        "--first-actions",
+        metavar="WHICH",
+        help="head: the best plan's first policy acts; step, all: score every discrete action, by a model of the next "
+        "state or by models of the future alone; a number: score so many of each policy's actions (default: head)",
+    )
     command.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
+    command.add_argument(
+        "--compare",
+        action="store_true",
+        help="play every base policy, random switching and all depths up to --depth too: table, picture, JSON",
+    )
+    command.add_argument(
+        "--out", type=Path, metavar="DIR", help="of --compare (default: results/compare-MODELS)"
+    )
     command.set_defaults(command="play")

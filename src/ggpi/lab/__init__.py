@@ -56,6 +56,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.maze_transfer",
         "PointMaze: targets behind corners, reached by policies that know directions, depth 1 to 4",
     ),
+    "discrete-control": (
+        "ggpi.lab.discrete_control",
+        "CartPole, Acrobot, LunarLander: which first actions to score with learned models",
+    ),
     "ghm-losses": (
         "ggpi.lab.ghm_losses",
         "Fig 5 right, Fig 18: VAEs and flows trained by CEMC, CETD and LL2TD",

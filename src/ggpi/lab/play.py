@@ -13,7 +13,10 @@ import numpy as np
 from rich.table import Table
 
 from ggpi.agents import GGPIAgent
+from ggpi.comparison import compare, executed
 from ggpi.diagnosis.report import names as distinct
+from ggpi.ghm.base import GHMs
+from ggpi.lab.comparison_report import write_comparison
 from ggpi.lab.film import check_film_name, film
 from ggpi.lab.model_report import read_models
 from ggpi.lab.reward_words import read_python, read_reward
@@ -39,6 +42,8 @@ class PlayConfig:
     """FILE.py:FUNCTION that tells of a state whether the world ends there."""
     env: str | None = None
     """The environment with its module, such as boat:Boat-v0, if that has to be imported."""
+    first_actions: str | None = None
+    """head, all, step or a number; see `ggpi.GGPIAgent`."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,38 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
     """Episodes of an agent, as a table; filmed if asked."""
     if video is not None:
         check_film_name(video)
+    world, ghms, reward, terminal = _prepared(models, config)
+    agent = _agent(ghms, reward, config, terminal, config.depth)
+    with _filming(world, video) as (env, add), progress(config.episodes, "playing") as advance:
+        episodes = []
+        for i in range(config.episodes):
+            episodes.append(run_episode(agent, reward, env, world, config, i, add))
+            advance(i + 1, "")
+    return table(episodes, config, reward, ghms.gamma, distinct(ghms.policies))
+
+
+def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
+    """Base policies, random switching and agents up to the given depth on the same episodes, as a table."""
+    world, ghms, reward, terminal = _prepared(models, config)
+    depths = range(1, config.depth + 1)
+    agents = {
+        f"GGPI depth {m}" if m > 1 else "GPI": _agent(ghms, reward, config, terminal, m) for m in depths
+    }
+    found = compare(
+        world.make,
+        ghms,
+        reward,
+        agents=agents,
+        episodes=config.episodes,
+        max_steps=config.max_steps,
+        keys=world.keys or None,
+        seed=config.seed,
+    )
+    return write_comparison(found, config.reward, out)
+
+
+def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Any]:
+    """Everything that play needs, after everything that can be checked before the first step."""
     for name in ("episodes", "max_steps"):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} is at least 1, got {getattr(config, name)}")
@@ -64,13 +101,20 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
     terminal = read_python(config.terminal) if config.terminal else None
     if terminal is not None and not callable(terminal):
         raise ValueError(f"--terminal names a function of the state, {config.terminal} is {terminal!r}")
-    agent = GGPIAgent(ghms, reward, depth=config.depth, num_samples=config.samples, terminal=terminal)
-    with _filming(world, video) as (env, add), progress(config.episodes, "playing") as advance:
-        episodes = []
-        for i in range(config.episodes):
-            episodes.append(run_episode(agent, reward, env, world, config, i, add))
-            advance(i + 1, "")
-    return table(episodes, config, reward, ghms.gamma, distinct(ghms.policies))
+    return world, ghms, reward, terminal
+
+
+def _agent(ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Any, depth: int) -> GGPIAgent:
+    given = config.first_actions
+    first_actions: Any = int(given) if given is not None and given.isdecimal() else given
+    return GGPIAgent(
+        ghms,
+        reward,
+        depth=depth,
+        num_samples=config.samples,
+        first_actions=first_actions,
+        terminal=terminal,
+    )
 
 
 def run_episode(
@@ -83,7 +127,7 @@ def run_episode(
     add(env)
     for t in range(config.max_steps):
         plan = agent.plan(state, key=jax.random.fold_in(key, t))
-        seen, _, terminated, truncated, _ = env.step(_executed(plan.action, env.action_space))
+        seen, _, terminated, truncated, _ = env.step(executed(plan.action, env))
         following = read(seen)
         paid.append(_pay(reward, state, plan.action, following))
         policies.append(heads[int(plan.best)])
@@ -93,12 +137,6 @@ def run_episode(
             end = "terminated" if terminated else "time"
             break
     return Episode(np.array(paid), np.array(policies), end)
-
-
-def _executed(action: np.ndarray, space: Any) -> Any:
-    if isinstance(space, gymnasium.spaces.Discrete):
-        return int(action)
-    return np.clip(action, space.low, space.high).astype(space.dtype)
 
 
 def _pay(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
