@@ -32,6 +32,10 @@ SHOWN = 60
 """Samples of each kind that are drawn."""
 
 
+SLOWER, PAUSE = 2, 16
+"""Pictures of each step, and of the end, in a film of 16 pictures a second."""
+
+
 @dataclass(frozen=True)
 class Config:
     seed: int = 4
@@ -224,7 +228,7 @@ def _draw_path(ax: Axes, agent: dict[str, Any], radius: float, limits) -> None:
 
 
 def film(config: Config, metrics: dict[str, Any]) -> list[np.ndarray]:
-    """Both agents side by side; who is done waits.
+    """Both agents side by side, with their steps counted; who is done waits, and the end stays for a second.
 
     Paper: Fig 15
     """
@@ -237,12 +241,14 @@ def film(config: Config, metrics: dict[str, Any]) -> list[np.ndarray]:
     sides = []
     for agent in metrics["agents"]:
         data, pictures = mujoco.MjData(physics.model()), []  # pyright: ignore[reportAttributeAccessIssue]
-        for state in agent["positions"]:
+        for t, state in enumerate(agent["positions"]):
             data.qpos[:], data.qvel[:] = state[:15], state[15:]
             picture = camera.picture(data, np.array(agent["target"]), metrics["radius"])
-            pictures.append(titled(picture, _words(agent)))
+            is_there = agent["reached"] and t == len(agent["positions"]) - 1
+            words = f"{_words(agent)}, step {t}{': reached' if is_there else ''}"
+            pictures += [titled(picture, words)] * SLOWER
         sides.append(pictures)
     camera.close()
-    longest = max(map(len, sides))
+    longest = max(map(len, sides)) + PAUSE
     waiting = [side + [side[-1]] * (longest - len(side)) for side in sides]
     return [np.concatenate(pair, axis=1) for pair in zip(*waiting, strict=True)]

@@ -1,16 +1,20 @@
 """Stable-Baselines3 itself trains, saves and predicts; our actions are the same. `make test-sb3` installs it."""
 
 import gymnasium
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ggpi import PolicyBank, collect, load_sb3
+from ggpi import GGPIAgent, PolicyBank, collect, fit, load_sb3, policy_from
 from ggpi.policies.networks import ACTIVATIONS
+from ggpi.rewards import target
 
 sb3 = pytest.importorskip("stable_baselines3")
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+from stable_baselines3.common.evaluation import evaluate_policy  # noqa: E402
 from stable_baselines3.common.torch_layers import FlattenExtractor  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
@@ -107,3 +111,20 @@ def test_the_unsupported_are_refused_by_name(tmp_path):
         algorithm(policy, env, **settings).save(tmp_path / "policy")
         with pytest.raises(ValueError, match=rf"policy.zip: .*{words}"):
             load_sb3(tmp_path / "policy.zip")
+
+
+@pytest.mark.parametrize("env", ["Pendulum-v1", "CartPole-v1"])
+def test_its_evaluation_loop_takes_an_agent(env):
+    """With one environment or several, of vectors or of discrete actions; the same seed gives the same rewards."""
+    space = gymnasium.make(env).action_space
+    make = (lambda a: lambda s: a) if env == "CartPole-v1" else (lambda a: lambda s: jnp.full(1, 2.0 * a - 1))
+    policies = [policy_from(make(a), space, name=str(a)) for a in range(2)]
+    data = collect(env, policies, 300, switch_every=10)
+    ghms = fit(policies, data, 0.9, 0.1, key=jax.random.key(0), steps=2, batch_size=32)
+    rewards = []
+    for _ in range(2):
+        agent = GGPIAgent(ghms, target([0.0], 1.0, [0]), depth=1, num_samples=4, seed=5)
+        vector = DummyVecEnv([lambda: gymnasium.make(env)] * 2)
+        vector.seed(0)
+        rewards.append(evaluate_policy(agent, vector, n_eval_episodes=2, return_episode_rewards=True)[0])
+    assert rewards[0] == rewards[1] and len(rewards[0]) == 2
