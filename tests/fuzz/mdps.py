@@ -142,19 +142,7 @@ def _laid_out(P: np.ndarray, rng: np.random.Generator) -> Any:
 def _spoiled(case: Case, rng: np.random.Generator) -> Case:
     """The case with one thing wrong."""
     odd: Any = WRONG_NUMBERS[rng.integers(len(WRONG_NUMBERS))]
-    what = (
-        "P entry",
-        "P shape",
-        "P type",
-        "reward entry",
-        "reward shape",
-        "gamma",
-        "alpha",
-        "policy",
-        "terminal",
-        "state",
-    )
-    wrong = what[rng.integers(len(what))]
+    wrong = WRONG[rng.integers(len(WRONG))]
     match wrong:
         case "P entry":
             return case._replace(P=_with_entry(case.P, odd, rng), wrong=wrong)

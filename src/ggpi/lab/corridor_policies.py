@@ -5,13 +5,13 @@ All of them, the first ones too, have one structure: programs that are compiled 
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
 from ggpi import rewards
+from ggpi.compiling import jit
 from ggpi.data import Transitions
 from ggpi.evaluation.planning import stacked_models, values_of
 from ggpi.evaluation.segments import segments_of
@@ -59,7 +59,7 @@ def best_values(
     return np.asarray(means).max(axis=0)
 
 
-@eqx.filter_jit
+@jit
 def _train(network: Any, states: Any, best: Any, steps: int) -> Any:
     optimiser = optax.adam(optax.linear_schedule(1e-2, 0.0, steps))
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from ggpi.agents import GGPIAgent
+from ggpi.compiling import jit
 from ggpi.evaluation.payment import payment
 from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import Block, build_tree, draw, worth
@@ -122,19 +122,19 @@ class Simulated:
         return np.stack(ends)
 
 
-@eqx.filter_jit
+@jit
 def sample_policy(bank: PolicyBank, states: Any, key: Any) -> Any:
     """Actions of a bank's only policy."""
     return bank.sample_each(states[None], key=key)[0]
 
 
-@eqx.filter_jit
+@jit
 def sample_bank(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
     """Actions of the policies that `index` names, one for each state."""
     return bank.sample(index, states, key=key)
 
 
-@eqx.filter_jit
+@jit
 def sample_model(model: Any, states: Any, actions: Any, key: Any) -> Any:
     """One future of each pair."""
     keys = jax.random.split(key, len(states))

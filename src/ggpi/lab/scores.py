@@ -12,10 +12,10 @@ compares all.
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
+from ggpi.compiling import jit
 from ggpi.distances import energy_distance
 from ggpi.ghm.vae import VAE
 from ggpi.lab.worlds import World, pairs
@@ -53,7 +53,7 @@ def likelihoods(models: Any, truth: Truth) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in found.items()}
 
 
-@eqx.filter_jit
+@jit
 def _density(models, states, actions, futures, key):
     def one(model):
         return -jax.vmap(model.log_prob)(futures, states, actions).mean()
@@ -61,7 +61,7 @@ def _density(models, states, actions, futures, key):
     return {"nll": jax.vmap(one)(models)}
 
 
-@eqx.filter_jit
+@jit
 def _vae(models, states, actions, futures, key):
     keys = jax.random.split(key, len(states))
 
@@ -95,7 +95,7 @@ def draw(models: Any, states: Any, actions: Any, count: int, seed: int = 0) -> n
     return np.asarray(_draw(models, np.float32(states), np.float32(actions), count, jax.random.key(seed)))
 
 
-@eqx.filter_jit
+@jit
 def _draw(models, states, actions, count, key):
     keys = jax.random.split(key, (len(states), count))
 
