@@ -111,9 +111,9 @@ def _record(vector, read, bank, num_steps, turns: _Turns, seed, progress) -> lis
     columns, recorded, clipped = [], 0, 0
     while recorded < num_steps:
         check_finite(states, ~idle, steps, vector)
-        actions = np.asarray(_act(bank, np.maximum(turns.index, 0), states, key, np.uint32(len(columns))))
+        actions = np.asarray(act(bank, np.maximum(turns.index, 0), states, key, np.uint32(len(columns))))
         actions = turns.explored(actions, vector.single_action_space)
-        actions, outside = _executed(actions, vector.single_action_space)
+        actions, outside = executed(actions, vector.single_action_space)
         with naming(vector):
             observed, _, terminated, truncated, info = vector.step(actions)
         following, steps = read(observed), np.where(idle, 0, steps + 1)
@@ -178,12 +178,19 @@ class _Turns:
 
 
 @jit
-def _act(bank: PolicyBank, index: Any, states: Any, key: Any, time: Any) -> Any:
+def act(bank: PolicyBank, index: Any, states: Any, key: Any, time: Any) -> Any:
+    """Actions [B] of policies `index` [B] of a bank in states [B, D], at this time.
+
+    Beyond the paper: one compiled call for all copies of an environment
+    """
     return bank.sample(index, states, key=jax.random.fold_in(key, time))
 
 
-def _executed(actions: np.ndarray, space: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Actions within the space, and in which rows they were not."""
+def executed(actions: np.ndarray, space: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Actions within the space, and in which rows they were not.
+
+    Beyond the paper: models are conditioned on the action that is executed
+    """
     if isinstance(space, Discrete):
         if not ((actions >= 0) & (actions < space.n)).all():
             raise ValueError(f"this environment has actions 0 to {space.n - 1}, a policy gave {actions!r}")

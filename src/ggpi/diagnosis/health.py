@@ -1,7 +1,8 @@
-"""Three checks of a model's health that need little or no truth.
+"""Checks of a model's health that need little or no truth.
 
 action     energy distance of μ(·|x, a) and μ(·|x, a′): 0 for a model that ignores the first action
 state      distance correlation of x and X ∼ μ(·|x, a): 0 for a model that fell to the marginal of states
+data       share of samples that lie off the world's states
 horizons   μ_γ = (1−γ)/(1−β) μ_β + (γ−β)/(1−β) μ_γ ⊗_π μ_β: 0 for models that agree with each other
 """
 
@@ -11,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
 from ggpi.compiling import jit
@@ -23,25 +25,78 @@ from ggpi.typing import Key
 
 NUM_PAIRS, NUM_SAMPLES = 16, 256
 """What is drawn when the truth has but one future per pair."""
+CERTAIN = 5.0
+"""The truth's shift between two actions is this many times its noise, or it is not judged."""
+OUTSIDE = 0.01
+"""The share of true futures beyond which a sample is off the data."""
+TOLERANCE = 0.2
+"""Samples nearer than this to a visited state, in spreads of the states, are never off the data."""
 NUM_JOINT = 1024
 """Points of which a correlation is taken."""
 
 
 def action_sensitivity(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
-    """The energy distance that another first action makes: the model's, and the truth's where it is simulated.
+    """The energy distance that another first action makes: the model's, and the truth's where it is known.
+
+    `action_response` compares the shifts of the mean, model's and truth's, over all pairs: Σ⟨m, t⟩ / Σ⟨t, t⟩ is 1 for
+    a right model and 0 for one that ignores the action. Both shifts are taken with the same random numbers for the
+    two actions, and ⟨t, t⟩ between two halves of the true futures, so that it has no bias. It is left out where the
+    truth's shift is lost in noise.
 
     Beyond the paper: a known fault of models conditioned on actions
     """
+    if truth.other is None:
+        return {}
     _, scale = scales(truth)
     state, action, count = _pairs(truth)
-    other = np.roll(action, 1, axis=0)
-    keys = jax.random.split(key)
-    ours = [draw(model, state, a, count, key=k) for a, k in zip((action, other), keys, strict=True)]
-    facts = {"action_sensitivity": _mean_energy(ours[0], ours[1], scale)}
-    if truth.simulate is not None:
-        true = [truth.simulate(state, a, 2 + i) for i, a in enumerate((action, other))]
-        facts["action_sensitivity_true"] = _mean_energy(true[0], true[1], scale)
+    other, keys = truth.other[: len(state)], jax.random.split(key)
+    first, apart = (draw(model, state, action, count, key=k) for k in keys)
+    second = draw(model, state, other, count, key=keys[0])
+    shift = (second - first).mean(axis=1) / scale
+    facts = {"action_sensitivity": _mean_energy(apart, second, scale), "action_shift": _norm(shift)}
+    if truth.other_future is not None:
+        facts["action_sensitivity_true"] = _mean_energy(truth.again, truth.other_future, scale)
+        facts |= _response(shift, (truth.other_future - truth.future) / scale)
     return facts
+
+
+def _response(shift: np.ndarray, moved: np.ndarray) -> dict[str, float]:
+    """The model's shifts [P, D] along the true ones, of which there are samples [P, N, D]."""
+    half = moved.shape[1] // 2
+    one, two = moved[:, :half].mean(axis=1), moved[:, half:].mean(axis=1)
+    size = float((one * two).sum(axis=1).mean())
+    noise = ((one - two) ** 2).sum(axis=1) / 2
+    facts = {"action_shift_true": float(np.sqrt(max(size, 0.0)))}
+    if size > CERTAIN * np.sqrt((noise**2).sum()) / len(noise):
+        mean = (one + two) / 2
+        facts["action_response"] = float((shift * mean).sum(axis=1).mean() / size)
+        facts["action_response_floor"] = size / float((two**2).sum(axis=1).mean())
+    return facts
+
+
+def _norm(shift: np.ndarray) -> float:
+    return float(np.sqrt((shift**2).sum(axis=1).mean()))
+
+
+def off_data(truth: Truth, drawn: np.ndarray) -> dict[str, float]:
+    """The share of samples that lie farther from every visited state than all but 1% of true futures do.
+
+    Distances up to a fifth of the states' spread do not count, however near the truth is to what was visited.
+    `off_data_floor` is this share of a second set of true futures, about 0.01 or less.
+
+    Beyond the paper: samples that are no states of the world, such as points off the unit circle of an angle
+    """
+    if truth.visited is None:
+        return {}
+    scale = np.maximum(truth.visited.std(axis=0), SMALLEST_SCALE)
+    near = KDTree(truth.visited / scale)
+    far, again, ours = (_distance(near, points / scale) for points in (truth.future, truth.again, drawn))
+    limit = max(float(np.quantile(far, 1 - OUTSIDE)), TOLERANCE)
+    return {"off_data": float((ours > limit).mean()), "off_data_floor": float((again > limit).mean())}
+
+
+def _distance(near: KDTree, points: np.ndarray) -> np.ndarray:
+    return near.query(points.reshape(-1, points.shape[-1]))[0]
 
 
 def _pairs(truth: Truth) -> tuple[np.ndarray, np.ndarray, int]:
@@ -93,20 +148,24 @@ def _centred(x: np.ndarray) -> np.ndarray:
 def horizon_consistency(
     near: Any, far: Any, policy: Any, beta: float, gamma: float, truth: Truth, *, key: Key
 ) -> dict[str, float]:
-    """The energy distance between μ_γ and what μ_β and μ_γ say of it together.
+    """The energy distance between μ_γ and what μ_β and μ_γ say of it together; its floor is that of μ_γ to itself.
 
     Paper: Prop 2.5, Def 6.1
     """
     _, scale = scales(truth)
-    keys = jax.random.split(key, 4)
+    keys = jax.random.split(key, 5)
     state, action, count = _pairs(truth)
-    directly = draw(far, state, action, count, key=keys[0])
+    directly, again = (draw(far, state, action, count, key=k) for k in (keys[0], keys[4]))
     first = draw(near, state, action, count, key=keys[1])
     flat = first.reshape(-1, first.shape[-1])
     then = np.asarray(_act(PolicyBank([policy]), flat[None].astype(np.float32), keys[2]))[0]
     second = draw(far, flat, then, 1, key=keys[3]).reshape(first.shape)
     stops = np.random.default_rng(0).random(first.shape[:2]) < (1 - gamma) / (1 - beta)
-    return {"consistency": _mean_energy(directly, np.where(stops[..., None], first, second), scale)}
+    composed = np.where(stops[..., None], first, second)
+    return {
+        "consistency": _mean_energy(directly, composed, scale),
+        "consistency_floor": _mean_energy(directly, again, scale),
+    }
 
 
 @jit

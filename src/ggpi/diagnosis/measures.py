@@ -29,8 +29,19 @@ def measure(model: Any, truth: Truth, drawn: np.ndarray, *, key: Key) -> dict[st
 
     Paper: Fig 5, Fig 18
     """
-    floors = {f"{name}_floor": value for name, value in distances(truth, truth.again).items()}
-    return likelihood(model, truth, key=key) | distances(truth, drawn) | floors | displacement(truth, drawn)
+    return likelihood(model, truth, key=key) | compare(truth, drawn)
+
+
+def compare(truth: Truth, drawn: np.ndarray) -> dict[str, Any]:
+    """The numbers of samples [P, N, D] against the truth, and their floors.
+
+    Beyond the paper: for models that have no density
+    """
+    moved = displacement(truth, drawn)
+    floors = distances(truth, truth.again) | summary(displacement(truth, truth.again), truth)
+    facts = distances(truth, drawn) | summary(moved, truth)
+    facts |= {"dimensions": drawn.shape[2], "futures_per_pair": drawn.shape[1]}
+    return facts | {f"{name}_floor": value for name, value in floors.items()} | moved
 
 
 @jit
@@ -70,7 +81,17 @@ def likelihood(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
         scores["negative_elbo"] = -_elbo(model, x, a, target, keys)
     if hasattr(model, "log_prob_bound"):
         scores["nll"] = -_log_prob_bound(model, target, x, a, keys)
-    return {name: float(np.mean(values) / target.shape[1]) for name, values in scores.items()}
+    found = {name: float(np.mean(values) / target.shape[1]) for name, values in scores.items()}
+    return found | ({"nll_blank": blank_score(truth)} if found else {})
+
+
+def blank_score(truth: Truth) -> float:
+    """−log density per dimension for one who knows only mean and spread of all displacements together.
+
+    Beyond the paper: a model that scores worse has learned nothing
+    """
+    _, spread = scales(truth)
+    return float(np.mean(np.log(spread)) + 0.5 * np.log(2 * np.pi * np.e))
 
 
 @jit
@@ -139,24 +160,31 @@ def _expected_rewards(truth: Truth, futures: np.ndarray) -> np.ndarray:
     return rewards.mean(axis=1 if futures.shape[1] > 1 else (0, 1))
 
 
-def displacement(truth: Truth, futures: np.ndarray) -> dict[str, Any]:
-    """Mean and spread of X − x, per coordinate, of the model and in truth, and two numbers that sum them up.
+def displacement(truth: Truth, futures: np.ndarray) -> dict[str, list[float]]:
+    """Mean and spread of X − x, per coordinate, of these futures and in truth.
 
     Beyond the paper: too short and too narrow are the usual faults
     """
-    _, moved_scale = scales(truth)
     facts = {}
     for name, values in (("model", futures), ("true", truth.future)):
         moved = values - truth.state[:, None]
         within = (
             moved - moved.mean(axis=1, keepdims=True) if moved.shape[1] > 1 else moved - moved.mean(axis=0)
         )
-        facts[f"mean_{name}"] = moved.mean(axis=(0, 1))
-        facts[f"spread_{name}"] = np.sqrt((within**2).mean(axis=(0, 1)))
-    error = (facts["mean_model"] - facts["mean_true"]) / moved_scale
+        facts[f"mean_{name}"] = moved.mean(axis=(0, 1)).tolist()
+        facts[f"spread_{name}"] = np.sqrt((within**2).mean(axis=(0, 1))).tolist()
+    return facts
+
+
+def summary(facts: dict[str, list[float]], truth: Truth) -> dict[str, float]:
+    """The error of the mean in units of the truth's spread, and the ratio of spreads, over all coordinates.
+
+    Beyond the paper: two numbers that sum up `displacement`
+    """
+    _, moved_scale = scales(truth)
+    error = np.subtract(facts["mean_model"], facts["mean_true"]) / moved_scale
     ratio = np.maximum(facts["spread_model"], 1e-9) / np.maximum(facts["spread_true"], SMALLEST_SCALE)
-    summary = {
+    return {
         "mean_error": float(np.sqrt((error**2).mean())),
         "spread_ratio": float(np.exp(np.log(ratio).mean())),
     }
-    return summary | {name: values.tolist() for name, values in facts.items()}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
-from ggpi.diagnosis.health import action_sensitivity, horizon_consistency, state_dependence
-from ggpi.diagnosis.measures import draw, measure
-from ggpi.diagnosis.truth import true_futures
+from ggpi.data import Transitions
+from ggpi.diagnosis.health import action_sensitivity, horizon_consistency, off_data, state_dependence
+from ggpi.diagnosis.measures import compare, draw, measure
+from ggpi.diagnosis.truth import RECORDED, VISITED, Truth, recorded_futures, true_futures
+from ggpi.diagnosis.verdict import judge
 from ggpi.ghm.base import GHMs
 from ggpi.progress import progress
 from ggpi.typing import Key
@@ -28,9 +33,12 @@ def diagnose(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Numbers by policy and horizon: `numbers["up"]["0.9"]["energy"]`; None takes the models' own policies.
 
+    `numbers["up"]["0.9"]["verdict"]` is "good", "usable" or "bad", and `["why"]` a list of reasons, from the thresholds
+    of `ggpi.diagnosis.verdict`.
+
     The truth comes from a world of `ggpi.envs`, which is simulated; from transitions, of which each policy's own
-    are followed; or from a Gymnasium environment, which is run (`keys` are those of its
-    dictionary observations that make the state). Distances are in units of the true displacement's
+    are followed; or from a Gymnasium environment, which is run from the same states again and again (`keys` are those
+    of its dictionary observations that make the state). Distances are in units of the true displacement's
     spread, and `…_floor` is the same number between two sets of true futures. `left_out` counts the draws of T
     that lay beyond the record.
 
@@ -53,16 +61,49 @@ def diagnose(
     return numbers
 
 
-def _about(ghms: GHMs, policy: Any, k: int, alpha: float | None, truth: Any, key: Key) -> dict[str, Any]:
-    """The numbers of one model."""
+def _about(ghms: GHMs, policy: Any, k: int, alpha: float | None, truth: Truth, key: Key) -> dict[str, Any]:
+    """The numbers of one model, and the verdict on it."""
     model, keys = ghms.segment(k, alpha), jax.random.split(key, 4)
     drawn = draw(model, truth.state, truth.action, truth.future.shape[1], key=keys[0])
     facts = measure(model, truth, drawn, key=keys[1])
     facts |= action_sensitivity(model, truth, key=keys[2]) | state_dependence(truth, drawn)
+    facts |= off_data(truth, drawn)
     if alpha is not None:
         far, beta = ghms.segment(k, None), ghms.horizon(alpha)
         facts |= horizon_consistency(model, far, policy, beta, ghms.gamma, truth, key=keys[3])
-    return facts | {"left_out": truth.left_out}
+    facts |= {"left_out": truth.left_out}
+    return facts | judge(facts)
+
+
+def diagnose_held_out(
+    ghms: GHMs, held: Transitions, seen: Transitions, *, key: Key, seed: int = 0
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """A short diagnosis from transitions that were held out of the training on `seen`: no environment is run.
+
+    A model whose futures cannot be read from `held` has no numbers.
+
+    Beyond the paper: a verdict at the end of a training
+    """
+    rows = np.random.default_rng(seed).permutation(len(seen))[:VISITED]
+    visited = np.asarray(seen.next_state[np.sort(rows)])
+    numbers: dict[str, dict[str, dict[str, Any]]] = {}
+    for k, name in enumerate(names(ghms.policies)):
+        for i, alpha in enumerate((None, *ghms.alphas)):
+            about = numbers.setdefault(name, {}).setdefault(f"{ghms.horizon(alpha):g}", {})
+            with contextlib.suppress(ValueError):
+                truth = recorded_futures(held, k, ghms.horizon(alpha), RECORDED, seed=seed)
+                truth = dataclasses.replace(truth, visited=visited)
+                now = jax.random.fold_in(jax.random.fold_in(key, k), i)
+                about |= _short(ghms.segment(k, alpha), truth, now)
+    return numbers
+
+
+def _short(model: Any, truth: Truth, key: Key) -> dict[str, Any]:
+    keys = jax.random.split(key)
+    drawn = draw(model, truth.state, truth.action, truth.future.shape[1], key=keys[0])
+    facts = compare(truth, drawn) | state_dependence(truth, drawn) | off_data(truth, drawn)
+    facts |= action_sensitivity(model, truth, key=keys[1])
+    return facts | {"left_out": truth.left_out} | judge(facts)
 
 
 def names(policies: Sequence[Any]) -> list[str]:

@@ -1,18 +1,21 @@
-"""True futures to hold a model against: simulated when the world allows it, else read from trajectories."""
+"""True futures to compare a model with: simulated or replayed where possible, else read from trajectories."""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Discrete
 from gymnasium.vector import VectorEnv
 
 from ggpi.collection import collect
 from ggpi.data import Transitions
+from ggpi.diagnosis.replay import NotRepeatableError, Replay
 from ggpi.envs import Pendulum, World, WorldVectorEnv
 from ggpi.futures import simulate_futures
 from ggpi.ghm.targets import followed_steps, why_loose
@@ -21,6 +24,8 @@ TAIL = 0.01
 """Rows are preferred from which at most this mass of T lies beyond the record."""
 RECORDED = 1024
 """Pairs that are read from trajectories, each with one future."""
+VISITED = 8192
+"""States among which samples should lie."""
 FEWEST = 256
 """Rows that these pairs are drawn from, at least: those with the longest records if too few are long."""
 
@@ -38,8 +43,12 @@ class Truth:
     again: np.ndarray
     left_out: int = 0
     """Draws of T that lay beyond the record."""
-    simulate: Callable[[np.ndarray, np.ndarray, int], np.ndarray] | None = None
-    """Futures of other pairs, where the world can be simulated: (states, actions, seed) → futures."""
+    other: np.ndarray | None = None
+    """Another first action for each pair."""
+    other_future: np.ndarray | None = None
+    """Futures after the other action, with the T and the random numbers of `future`; None for a record."""
+    visited: np.ndarray | None = None
+    """States [M, D] of other episodes, to see where the world's states lie."""
 
 
 def true_futures(
@@ -55,29 +64,30 @@ def true_futures(
 ) -> Truth:
     """Futures of policy `index` at horizon β, from a world, transitions, or a Gymnasium environment.
 
-    A world is simulated from `num_pairs` pairs that the policies visit in turns, `num_samples` times each.
-    Of transitions, those of the policy are followed. An environment is first run with the policy alone; of
-    observations that are dictionaries, `keys` says which parts make the state.
+    A world is simulated from `num_pairs` pairs that the policies visit in turns, `num_samples` times each. A Gymnasium
+    environment is brought to such pairs again and again by its seeds (`ggpi.diagnosis.replay`); one that does not
+    repeat itself, or a vector environment, is run with the policy alone and its record is followed. Of transitions,
+    those of the policy are followed. Of observations that are dictionaries, `keys` says which parts make the state.
 
     Paper: Prop 2.3, Eq 7
     """
-    world = _world_of(source)
+    if isinstance(source, Transitions):
+        return _followed(source, index, beta, seed)
+    world, policy = _world_of(source), policies[index]
+    env = source if world is None else WorldVectorEnv(world, 16)
+    visited = _visited(env, policies, policy, keys, seed + 1)
+    sizes = (num_pairs, num_samples, seed)
     if world is not None:
-        return _simulated(world, policies, index, beta, num_pairs, num_samples, seed)
-    if not isinstance(source, Transitions):
-        source, index = collect(source, [policies[index]], 20 * RECORDED, keys=keys, seed=seed), 0
-    source.check()
-    if source.state.ndim != 2:
-        raise ValueError(
-            f"clouds are compared of state vectors [N, D], got states of shape {source.state.shape}"
-        )
-    return recorded_futures(source, index, beta, RECORDED, seed=seed)
+        return replace(_simulated(world, policies, policy, beta, *sizes), visited=visited)
+    if not isinstance(source, VectorEnv):
+        with contextlib.suppress(NotRepeatableError):
+            return replace(_replayed(source, policies, policy, beta, *sizes, keys), visited=visited)
+    record = collect(source, [policy], 20 * RECORDED, keys=keys, seed=seed)
+    return replace(recorded_futures(record, 0, beta, RECORDED, seed=seed), visited=visited)
 
 
 def _world_of(source: Any) -> World | None:
     """The world itself, or the one inside an environment that we made of it."""
-    if isinstance(source, Transitions):
-        return None
     if source == "Pendulum-v1":
         return Pendulum()
     if isinstance(source, str):
@@ -87,17 +97,71 @@ def _world_of(source: Any) -> World | None:
     return found if isinstance(found, World) and not isinstance(found, gymnasium.Env | VectorEnv) else None
 
 
-def _simulated(world, policies, index, beta, num_pairs, num_samples, seed) -> Truth:
-    visited = collect(WorldVectorEnv(world, num_pairs), policies, 40 * num_pairs, switch_every=40, seed=seed)
-    rows = np.random.default_rng(seed).choice(len(visited), num_pairs, replace=False)
-    state, action = visited.state[rows], visited.action[rows]
+def _visited(env: Any, policies: Sequence[Any], policy: Any, keys: Any, seed: int) -> np.ndarray:
+    """States of the policies taking turns, and of the policy alone."""
+    turns = collect(env, policies, VISITED // 2, switch_every=40, keys=keys, seed=seed)
+    alone = collect(env, [policy], VISITED // 2, keys=keys, seed=seed + 1)
+    _check_vectors(turns)
+    return np.concatenate([turns.next_state, alone.next_state])
 
-    def simulate(states: np.ndarray, actions: np.ndarray, number: int) -> np.ndarray:
-        x, a = (np.repeat(values, num_samples, axis=0) for values in (states, actions))
-        futures = simulate_futures(world, policies[index], x, a, beta, seed=seed + 1 + number)
-        return futures.reshape(len(states), num_samples, -1)
 
-    return Truth(state, action, simulate(state, action, 0), simulate(state, action, 1), simulate=simulate)
+def _check_vectors(data: Transitions) -> None:
+    if data.state.ndim != 2:
+        raise ValueError(
+            f"clouds are compared of state vectors [N, D], got states of shape {data.state.shape}"
+        )
+
+
+def _simulated(world, policies, policy, beta, num_pairs, num_samples, seed) -> Truth:
+    seen = collect(WorldVectorEnv(world, num_pairs), policies, 40 * num_pairs, switch_every=40, seed=seed)
+    rows = np.random.default_rng(seed).choice(len(seen), num_pairs, replace=False)
+    state, action = seen.state[rows], seen.action[rows]
+    other = other_actions(action, world.action_space)
+
+    def simulate(actions: np.ndarray, number: int) -> np.ndarray:
+        x, a = (np.repeat(values, num_samples, axis=0) for values in (state, actions))
+        futures = simulate_futures(world, policy, x, a, beta, seed=seed + 1 + number)
+        return futures.reshape(num_pairs, num_samples, -1)
+
+    found = simulate(action, 0), simulate(action, 1), simulate(other, 0)
+    return Truth(state, action, found[0], found[1], other=other, other_future=found[2])
+
+
+def _replayed(env, policies, policy, beta, num_pairs, num_samples, seed, keys) -> Truth:
+    with contextlib.closing(Replay(env, policies, num_pairs, keys, seed)) as replay:
+        state, action = (np.stack(part) for part in zip(*(visit[2:] for visit in replay.visits), strict=True))
+        other = other_actions(action, replay.action_space)
+        found = [
+            replay.futures(policy, actions, beta, num_samples, number)
+            for actions, number in ((action, 0), (action, 1), (other, 0))
+        ]
+    (future, left), (again, more), (other_future, _) = found
+    return Truth(state, action, future, again, left + more, other, other_future)
+
+
+def other_actions(actions: np.ndarray, space: Any = None) -> np.ndarray:
+    """Another first action for each pair: the next one of a finite number, else the action of the pair before.
+
+    Beyond the paper: what models say of two first actions is compared with the truth
+    """
+    if actions.dtype.kind not in "iu":
+        return np.roll(actions, 1, axis=0)
+    count = int(space.n) if isinstance(space, Discrete) else int(actions.max()) + 1
+    return (actions + 1) % max(count, 2)
+
+
+def _followed(data: Transitions, index: int, beta: float, seed: int) -> Truth:
+    """Futures in half of the episodes; the others tell where states lie."""
+    data.check()
+    _check_vectors(data)
+    rng = np.random.default_rng(seed)
+    episodes = rng.permutation(np.unique(data.episode))
+    aside = np.isin(data.episode, episodes[: len(episodes) // 2])
+    with contextlib.suppress(ValueError):
+        truth = recorded_futures(data[~aside], index, beta, RECORDED, seed=seed)
+        rows = rng.permutation(np.flatnonzero(aside))[:VISITED]
+        return replace(truth, visited=data.next_state[rows]) if len(rows) else truth
+    return recorded_futures(data, index, beta, RECORDED, seed=seed)
 
 
 def recorded_futures(data: Transitions, policy: int, beta: float, n: int, *, seed: int = 0) -> Truth:
@@ -128,4 +192,5 @@ def recorded_futures(data: Transitions, policy: int, beta: float, n: int, *, see
             left_out += int(missing.sum())
             time[missing] = rng.geometric(1 - beta, missing.sum())
         drawn.append(data.next_state[rows + np.minimum(time, length[rows]) - 1][:, None])
-    return Truth(data.state[rows], data.action[rows], drawn[0], drawn[1], left_out)
+    state, action = data.state[rows], data.action[rows]
+    return Truth(state, action, drawn[0], drawn[1], left_out, other_actions(action))

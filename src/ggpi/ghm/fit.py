@@ -214,7 +214,7 @@ def _records(
 
     CEMC needs long trajectories of every policy. Where some part has none, all serve for both, and it is said.
     """
-    kept, held = _split(data, recipe, key)
+    kept, held = split(data, recipe, key)
     with contextlib.suppress(ValueError):
         return kept, [recipe.loss.record(part, num_policies, horizons) for part in (kept, held)]
     record = recipe.loss.record(data, num_policies, horizons)
@@ -224,10 +224,12 @@ def _records(
     return data, [record, record]
 
 
-def _split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Transitions]:
+def split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Transitions]:
     """Transitions to train on and to score on, by whole episodes of each policy that began one.
 
     A policy with a single episode keeps it for training; with nothing to hold out, all serve for both.
+
+    Beyond the paper: held-out scores
     """
     episodes, first = np.unique(data.episode, return_index=True)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

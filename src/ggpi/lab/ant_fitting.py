@@ -1,18 +1,23 @@
 """`ggpi fit ant`: the ant's models, held against simulation."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from rich.table import Table
+from rich.console import Group, RenderableType
 
+from ggpi import io
+from ggpi.diagnosis.verdict import judge
 from ggpi.envs.ant import SPEC
 from ggpi.lab.ant_calibration import calibration, calibration_table, ratios
 from ggpi.lab.ant_models import FitConfig, fit_models
+from ggpi.lab.verdict_table import verdict_table
 from ggpi.lab.world_file import World, claim
 from ggpi.locking import sole_writer
 
 
-def fit_ant(config: FitConfig, out: Path) -> tuple[Table, str]:
+def fit_ant(config: FitConfig, out: Path) -> tuple[RenderableType, str]:
     """Learns the models and keeps them in `out`; how they are calibrated, and what to do next."""
     relative = tuple(SPEC.names[i] for i in SPEC.relative)
     world = World("ggpi/SparseAnt-v0", SPEC.names, relative, (), {"target": None}, "8 numbers")
@@ -20,4 +25,18 @@ def fit_ant(config: FitConfig, out: Path) -> tuple[Table, str]:
         claim(out, world, asdict(config))
         ghms = fit_models(config, out)
     words = f"models: {out / 'models'}\nnext:   ggpi play {out} --reward target:x=2,y=2,radius=.3 --depth 2"
-    return calibration_table(ratios(calibration(ghms))), words
+    found = calibration(ghms)
+    numbers = judged(found)
+    io.write_json(out / "verdict.json", numbers)
+    return Group(calibration_table(ratios(found)), verdict_table(numbers)), words
+
+
+def judged(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The verdict on each model from its calibration: place and width of where the ant goes."""
+    numbers: dict[str, dict[str, Any]] = {}
+    for horizon, rows in found.items():
+        for row in rows:
+            ratios = [row["model"][name] / row["true"][name] for name in ("within_along", "within_across")]
+            about = {"energy": row["energy"], "dimensions": 2, "spread_ratio": math.sqrt(math.prod(ratios))}
+            numbers.setdefault(row["policy"], {})[horizon] = about | judge(about)
+    return numbers

@@ -5,36 +5,40 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
-from matplotlib.figure import Figure
 from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ggpi import io, saving
-from ggpi.diagnosis import diagnose, true_futures
-from ggpi.diagnosis.measures import draw
+from ggpi.diagnosis import diagnose
 from ggpi.ghm import GHMs
-from ggpi.lab import style
 from ggpi.lab.contract import write_figure
+from ggpi.lab.model_picture import picture
 from ggpi.lab.own_world import read_data
+from ggpi.lab.verdict_table import verdict_table
+from ggpi.lab.world_file import look, read_world
 
 ROWS = {
-    "−ELBO/dim": ("negative_elbo", None),
-    "NLL/dim": ("nll", None),
+    "−ELBO/dim": ("negative_elbo", "nll_blank"),
+    "NLL/dim": ("nll", "nll_blank"),
     "energy": ("energy", "energy_floor"),
     "Wasserstein": ("wasserstein", "wasserstein_floor"),
-    "mean error": ("mean_error", None),
-    "spread ratio": ("spread_ratio", None),
+    "mean error": ("mean_error", "mean_error_floor"),
+    "spread ratio": ("spread_ratio", "spread_ratio_floor"),
     "value error": ("value_error", "value_error_floor"),
     "action": ("action_sensitivity", "action_sensitivity_true"),
+    "action response": ("action_response", "action_response_floor"),
     "state": ("state_dependence", "state_dependence_true"),
-    "horizons": ("consistency", None),
+    "off the data": ("off_data", "off_data_floor"),
+    "horizons": ("consistency", "consistency_floor"),
 }
 """Heading → the number, and the one that is printed beside it in brackets."""
 CAPTION = (
-    "In brackets: the same for the truth (energy, Wasserstein, value: between two sets of true futures). "
-    "Right are: energy, mean error, horizons 0; spread ratio 1; action and state as in brackets."
+    "In brackets: what true futures score in place of the model's samples, which is the best that a model can do; "
+    "beside a likelihood, what knowing only mean and spread scores, which a model has to beat."
+)
+UNCHECKED = (
+    "A record does not tell what another first action does; the effect of the first action is not checked."
 )
 
 
@@ -46,7 +50,9 @@ def report(
     numbers = diagnose(ghms, None, source, key=jax.random.key(seed), keys=keys or None, seed=seed)
     out.mkdir(parents=True, exist_ok=True)
     io.write_json(out / "metrics.json", numbers)
-    write_figure(out, picture(ghms, source, keys, seed))
+    first = next(about for rows in numbers.values() for about in rows.values())
+    names = state_names(models, env, keys, len(first["mean_true"]))
+    write_figure(out, picture(ghms, source, names, keys, seed))
     return tables(numbers)
 
 
@@ -66,6 +72,15 @@ def read_models(path: Path) -> GHMs:
             f"{path} was saved without the code of {', '.join(lacking)}; call ggpi.diagnose with the policies"
         )
     return ghms
+
+
+def state_names(models: Path, env: str | None, keys: Sequence[str], size: int) -> tuple[str, ...]:
+    """Names of the state's coordinates: those of the fit, of the environment, or x0, x1, …"""
+    if (models / "world.json").exists():
+        found = read_world(models).names
+    else:
+        found = look(env, keys)[0].names if env is not None else ()
+    return found if len(found) == size else tuple(f"x{i}" for i in range(size))
 
 
 def read_source(env: str | None, data: str | None, keys: Sequence[str] = ()) -> Any:
@@ -90,10 +105,11 @@ def tables(numbers: dict[str, Any]) -> RenderableType:
         "Learned models against true futures",
         Columns([_table(policy, rows, shown) for policy, rows in numbers.items()]),
         CAPTION + again,
+        verdict_table(numbers, None if "action response" in shown else UNCHECKED),
     )
 
 
-def _table(policy: str, rows: dict[str, Any], shown: dict[str, tuple[str, str | None]]) -> Table:
+def _table(policy: str, rows: dict[str, Any], shown: dict[str, tuple[str, str]]) -> Table:
     result = Table()
     result.add_column(policy)
     for horizon in rows:
@@ -103,50 +119,7 @@ def _table(policy: str, rows: dict[str, Any], shown: dict[str, tuple[str, str | 
     return result
 
 
-def _cell(about: dict[str, Any], name: str, beside: str | None) -> str:
+def _cell(about: dict[str, Any], name: str, beside: str) -> str:
     if name not in about:
         return ""
     return f"{about[name]:.3g}" + (f" ({about[beside]:.2g})" if beside in about else "")
-
-
-def picture(ghms: GHMs, source: Any, keys: Sequence[str], seed: int) -> Figure:
-    """Samples of each model over true futures, in the first two coordinates."""
-    horizons = [None, *ghms.alphas]
-    canvas, axes = style.figure(len(ghms.policies), len(horizons), size=(3.2, 2.8))
-    for k in range(len(ghms.policies)):
-        for column, alpha in enumerate(horizons):
-            beta = ghms.horizon(alpha)
-            sizes: dict[str, Any] = {"num_pairs": 1, "num_samples": 400, "keys": keys or None, "seed": seed}
-            truth = true_futures(source, ghms.policies, k, beta, **sizes)
-            drawn = draw(
-                ghms.segment(k, alpha),
-                truth.state,
-                truth.action,
-                truth.future.shape[1],
-                key=jax.random.key(seed),
-            )
-            _panel(axes[k, column], truth, drawn)
-            axes[k, column].set_xlabel("coordinate 0", fontsize=8, color=style.INK)
-            axes[k, column].set_title(f"{ghms.names[k]}, β = {beta:g}", fontsize=9, color=style.INK)
-    axes[0, 0].legend(fontsize=7, frameon=False)
-    return canvas
-
-
-def _panel(ax: Any, truth: Any, drawn: np.ndarray) -> None:
-    """One pair's futures; displacements of many pairs when each has but one."""
-    many = truth.future.shape[1] == 1
-    start = np.zeros(truth.state.shape[1]) if many else truth.state[0]
-    clouds = [
-        (values - truth.state[:, None])[:, 0] if many else values[0] for values in (truth.future, drawn)
-    ]
-    looks = (("truth", style.GREY), ("model", style.BLUE))
-    if len(start) == 1:
-        low, high = np.quantile(np.concatenate(clouds), [0.005, 0.995])
-        bins = np.linspace(low, high, 40)
-        for cloud, (label, colour) in zip(clouds, looks, strict=True):
-            ax.hist(cloud[:, 0], bins, color=colour, alpha=0.6, label=label)
-        return
-    for cloud, (label, colour) in zip(clouds, looks, strict=True):
-        ax.scatter(*cloud[:, :2].T, s=5, color=colour, alpha=0.5, linewidths=0, label=label)
-    ax.plot(*start[:2], "*", color=style.RED, markersize=9, label="x")
-    ax.set_ylabel("coordinate 1", fontsize=8, color=style.INK)

@@ -14,21 +14,28 @@ from typing import Any
 
 import jax
 import numpy as np
+from rich.console import Group, RenderableType
 from rich.table import Table
 
-from ggpi import saving
+from ggpi import io, saving
 from ggpi.collection import collect
 from ggpi.data import Transitions, read_flat, read_minari, read_npy, read_npz, write_npz
+from ggpi.data.memory import is_mapped, within_memory
 from ggpi.data.opening import Npz
+from ggpi.diagnosis.report import diagnose_held_out
 from ggpi.diagnosis.report import names as distinct
+from ggpi.diagnosis.verdict import KNOWING_NOTHING, judge
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.fit import fit
+from ggpi.ghm.fit import fit, split
 from ggpi.ghm.recipe import PRESETS
+from ggpi.lab.verdict_table import verdict_table
 from ggpi.lab.world_file import World, claim, look
 from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.policies.sb3 import load_sb3
+
+UNCHECKED = "From held-out transitions. What the first action does and how models compose, ggpi diagnose --env checks."
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,8 @@ class WorldConfig:
     """Seed of data and training."""
 
 
-def fit_world(config: WorldConfig, out: Path) -> tuple[Table, str]:
-    """Learns models and keeps them in `out`; a table of held-out scores, and what to do next."""
+def fit_world(config: WorldConfig, out: Path) -> tuple[RenderableType, str]:
+    """Learns models and keeps them in `out`; held-out scores with a verdict, and what to do next."""
     world, policies = prepare(config)
     with sole_writer(out, "ggpi fit"):
         claim(out, world, asdict(config))
@@ -81,7 +88,11 @@ def fit_world(config: WorldConfig, out: Path) -> tuple[Table, str]:
             spec=world.spec,
             out=out,
         )
-        return score_table(ghms, world, out), next_words(world, data, out)
+        losses = held_out_losses(ghms, out) / len(world.names)
+        numbers = fit_verdict(ghms, data, losses, jax.random.key(config.seed))
+        io.write_json(out / "verdict.json", numbers)
+        shown = Group(score_table(ghms, losses, config.steps), verdict_table(numbers, UNCHECKED))
+        return shown, next_words(world, data, out)
 
 
 def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
@@ -184,21 +195,39 @@ def read_data(name: str, keys: Sequence[str] = ()) -> Transitions:
     return read_minari(name, keys=keys or None)
 
 
-def score_table(ghms: GHMs, world: World, out: Path) -> Table:
-    """The held-out loss of each model after training, per number of the state."""
-    lines = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    last = json.loads(lines[-1])
-    scores = np.array(last["held_out"]).reshape(len(ghms.models), len(ghms.policies)) / len(world.names)
+def held_out_losses(ghms: GHMs, out: Path) -> np.ndarray:
+    """The last held-out loss of each model, by horizon and policy."""
+    *_, last = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return np.array(json.loads(last)["held_out"]).reshape(len(ghms.models), len(ghms.policies))
+
+
+def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray, key: Any) -> dict[str, Any]:
+    """Numbers and a verdict from the episodes that `fit` held out, without a step of the environment."""
+    if is_mapped(data):
+        data = within_memory(data, 1.0, seed=int(jax.random.key_data(key)[-1]))
+    seen, held = split(data, PRESETS["cpu"], key)
+    numbers, horizons = diagnose_held_out(ghms, held, seen, key=key), list(ghms.models)
+    for k, rows in enumerate(numbers.values()):
+        for i, about in enumerate(rows.values()):
+            kl_weight = getattr(ghms.models[horizons[i]], "kl_weight", 1.0)
+            if kl_weight <= 1:  # else the loss is no bound of the likelihood
+                about |= {"held_out_loss": float(losses[i, k]), "held_out_blank": KNOWING_NOTHING}
+            about |= judge(about)
+    return numbers
+
+
+def score_table(ghms: GHMs, losses: np.ndarray, steps: int) -> Table:
+    """The held-out loss of each model after training, per coordinate of the state."""
     shown = Table(
-        title=f"Held-out loss after {last['step']} steps",
-        caption="nats per number of the state; 1.42 is what knowing nothing but mean and spread scores",
+        title=f"Held-out loss after {steps} steps",
+        caption=f"nats per coordinate of the state; {KNOWING_NOTHING:.2f} is what knowing only mean and spread scores",
         title_justify="left",
     )
     shown.add_column("policy")
     for horizon in ghms.models:
         shown.add_column(f"horizon {horizon:g}", justify="right")
     for k, name in enumerate(distinct(ghms.policies)):
-        shown.add_row(name, *(f"{score:.2f}" for score in scores[:, k]))
+        shown.add_row(name, *(f"{score:.2f}" for score in losses[:, k]))
     return shown
 
 

@@ -93,6 +93,7 @@ def test_the_exact_model_is_as_near_to_the_truth_as_the_truth(healthy):
         assert about["state_dependence"] == pytest.approx(about["state_dependence_true"], abs=0.2)
         assert about["action_sensitivity"] == pytest.approx(about["action_sensitivity_true"], abs=0.1)
         assert about["left_out"] == 0
+        assert (about["verdict"], about["why"]) == ("good", [])
     assert abs(healthy[1]["consistency"]) < 0.01
     assert "consistency" not in healthy[0]
 
@@ -128,7 +129,16 @@ def test_faults_are_found(healthy, fault, seen):
     """
     bad, _ = numbers(models(far=exact(GAMMA, **fault)))
     assert seen(bad, healthy[0])
+    assert bad["verdict"] != "good" and bad["why"]
     assert bad["wasserstein"] > healthy[0]["wasserstein"]
+
+
+def test_a_model_that_ignores_the_first_action_looks_perfect_but_is_bad(healthy):
+    """Its samples are exactly the same for both actions, and the true shift is known without noise but that of T."""
+    bad, _ = numbers(models(far=exact(GAMMA, deaf=True)))
+    assert bad["action_response"] == 0 and bad["verdict"] == "bad"
+    assert bad["why"][0].startswith("ignores the first action")
+    assert bad["nll"] < bad["nll_blank"] and bad["spread_ratio"] == pytest.approx(1, abs=0.1)
 
 
 def test_horizons_that_contradict_each_other_are_found():
@@ -142,7 +152,7 @@ def test_trajectories_do_as_well():
     far, near = numbers(models(), data)
     assert far["energy"] < far["energy_floor"] + 0.02 and near["energy"] < near["energy_floor"] + 0.02
     assert abs(far["state_dependence"] - far["state_dependence_true"]) < 0.2  # ± 0.03 over ten seeds
-    assert "action_sensitivity_true" not in far, "a record cannot be asked what another action does"
+    assert "action_response" not in far, "a record does not tell what another action does"
     bad, _ = numbers(models(far=exact(GAMMA, shift=0.5)), data)
     assert bad["energy"] > far["energy"] + 0.05
     assert bad["nll"] == far["nll"], "a shift of samples is none of the density here"
@@ -197,6 +207,7 @@ def test_learned_models_and_environments_by_name():
     assert list(found) == ["right", "up"]
     about = found["up"]["0.6"]
     assert about["nll"] <= about["negative_elbo"] + 0.02, "more draws, a tighter bound"
+    assert about.pop("verdict") == "bad" and about.pop("why")
     assert all(np.isfinite(np.ravel(value)).all() for value in about.values())
     assert len(about["mean_true"]) == 4
 
@@ -213,8 +224,7 @@ def test_draws_belong_to_their_pairs():
 
 def test_dictionary_observations_by_keys(monkeypatch):
     pytest.importorskip("gymnasium_robotics")
-    monkeypatch.setattr("ggpi.diagnosis.truth.RECORDED", 16)
-    found = true_futures(
-        "gymnasium_robotics:PointMaze_UMaze-v3", maze_policies()[:1], 0, 0.5, keys=("observation",)
-    )
+    monkeypatch.setattr("ggpi.diagnosis.truth.VISITED", 32)
+    name, sizes = "gymnasium_robotics:PointMaze_UMaze-v3", {"num_pairs": 2, "num_samples": 4}
+    found = true_futures(name, maze_policies()[:1], 0, 0.5, keys=("observation",), **sizes)
     assert found.state.shape[1] == found.future.shape[-1] == 4

@@ -8,13 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
 from scipy import stats
 from scipy.spatial.distance import cdist
 
 from ggpi.data import Transitions
 from ggpi.diagnosis import Truth, recorded_futures
-from ggpi.diagnosis.health import action_sensitivity, distance_correlation, horizon_consistency
-from ggpi.diagnosis.measures import clouds, displacement, distances, draw, measure, scales
+from ggpi.diagnosis.health import action_sensitivity, distance_correlation, horizon_consistency, off_data
+from ggpi.diagnosis.measures import clouds, displacement, distances, draw, measure, scales, summary
+from ggpi.diagnosis.truth import other_actions
 from ggpi.distances import energy_distance
 from ggpi.ghm.model import AbstractDensityModel
 
@@ -132,19 +134,64 @@ def test_the_near_model_goes_first():
     assert found["consistency"] == pytest.approx(2 * (15 - 13), rel=1e-4)
 
 
-def test_another_action_is_that_of_the_pair_before():
+def test_another_action_is_that_of_the_pair_before_or_the_next_of_a_finite_number():
+    np.testing.assert_array_equal(other_actions(np.array([[0.0], [1.0], [5.0]])), [[5.0], [0.0], [1.0]])
+    np.testing.assert_array_equal(other_actions(np.array([0, 1, 2]), Discrete(4)), [1, 2, 3])
+    np.testing.assert_array_equal(other_actions(np.array([0, 3, 2])), [1, 0, 3])
+    np.testing.assert_array_equal(other_actions(np.array([0, 0])), [1, 1])
+
+
+def two_actions(true_factor=-1.0, num=3, count=4):
+    """Pairs whose futures x + 3 ε move by `true_factor` (a′ − a) with the other action."""
+    truth = pairs(num, count)
+    action = np.array([[0.0], [1.0], [5.0]])
+    moved = 3 * (truth.future - truth.state[:, None])
+    other = other_actions(action)
+    after = truth.state[:, None] + moved + true_factor * (other - action)[:, None]
+    return replace(truth, action=action, future=truth.state[:, None] + moved, other=other, other_future=after)
+
+
+def test_sensitivity_is_the_energy_distance_between_two_actions():
     """Samples x + a are apart by 2 |a − a′| in energy, in units of the truth's spread."""
-    truth = replace(pairs(num=3, count=4), action=np.array([[0.0], [1.0], [5.0]]))
-    truth = replace(truth, future=truth.state[:, None] + 3 * (truth.future - truth.state[:, None]))
-    truth = replace(
-        truth, simulate=lambda states, actions, seed: np.repeat((states - actions)[:, None], 4, axis=1)
-    )
+    truth = replace(two_actions(), again=np.zeros((3, 4, 1)), other_future=np.ones((3, 4, 1)))
     _, scale = scales(truth)
     assert scale[0] == pytest.approx(3)
     found = action_sensitivity(Walk(1.0), truth, key=KEY)
-    wanted = np.mean([2 * 5, 2 * 1, 2 * 4]) / scale[0]
-    assert found["action_sensitivity"] == pytest.approx(wanted, rel=1e-5)
-    assert found["action_sensitivity_true"] == pytest.approx(wanted, rel=1e-5)
+    assert found["action_sensitivity"] == pytest.approx(np.mean([2 * 5, 2 * 1, 2 * 4]) / 3, rel=1e-5)
+    assert found["action_sensitivity_true"] == pytest.approx(2 / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.0, 0.5, 2.0])
+def test_response_is_the_models_shift_along_the_true_one(factor):
+    """Both actions have the same noise, so the shifts are exact, however noisy the samples are."""
+    found = action_sensitivity(Walk(factor, noise=10.0), two_actions(true_factor=2.0), key=KEY)
+    assert found["action_response"] == pytest.approx(factor / 2, abs=1e-4)
+    assert found["action_response_floor"] == pytest.approx(1)
+    assert found["action_shift_true"] == pytest.approx(2 * np.sqrt((25 + 1 + 16) / 3) / 3)
+    assert found["action_shift"] == pytest.approx(abs(factor) * np.sqrt((25 + 1 + 16) / 3) / 3, abs=1e-4)
+
+
+def test_a_shift_that_is_lost_in_noise_is_not_judged():
+    """One half of the true futures says +3, the other −2.8."""
+    truth = two_actions(true_factor=0.0)
+    moved = np.where(np.arange(4) < 2, 3.0, -2.8)[:, None]
+    noisy = replace(truth, other_future=truth.other_future + moved)
+    assert "action_response" not in action_sensitivity(Walk(1.0), noisy, key=KEY)
+
+
+def test_samples_off_the_data():
+    """States lie on a line. True futures do too, up to 0.01; half of the samples are 1 beside it."""
+    rng = np.random.default_rng(0)
+    visited = np.stack([rng.uniform(-3, 3, 4000), np.zeros(4000)], axis=1)
+    future, again = (
+        np.stack([rng.uniform(-2, 2, (4, 100)), 0.01 * rng.uniform(-1, 1, (4, 100))], -1) for _ in range(2)
+    )
+    truth = Truth(np.zeros((4, 2)), np.zeros((4, 1)), future, again, visited=visited)
+    beside = future + np.where(np.arange(100) % 2, 0.0, 1.0)[:, None] * [0.0, 1.0]
+    found = off_data(truth, beside)
+    assert found["off_data"] == pytest.approx(0.505, abs=0.0051)
+    assert found["off_data_floor"] < 0.1
+    assert off_data(replace(truth, visited=None), beside) == {}
 
 
 def test_draws_are_in_the_order_of_pairs_and_independent():
@@ -182,6 +229,7 @@ def test_displacements_by_hand():
     ours = state[:, None] + [4.0, 0.0] + [2.0, 8.0] * (future - state[:, None] - [3.0, 0.0])
     truth = Truth(state, np.zeros((5, 1)), future, future)
     found = displacement(truth, ours)
+    found |= summary(found, truth)
     moved, modelled = future - state[:, None], ours - state[:, None]
     np.testing.assert_allclose(found["mean_true"], moved.mean(axis=(0, 1)))
     np.testing.assert_allclose(found["mean_model"], modelled.mean(axis=(0, 1)))

@@ -13,7 +13,8 @@ from ggpi.envs import PointMass
 from ggpi.ghm import GHMs
 from ggpi.ghm.frame import fit_frame, stack_modules
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab import model_report
+from ggpi.lab import model_picture, model_report, style
+from ggpi.lab.model_picture import Panel
 from ggpi.policies.linear import direction_policies
 
 
@@ -41,6 +42,8 @@ def test_from_saved_models_to_a_table(saved, monkeypatch, capsys, truth):
     folder = saved / "results" / "diagnose-run"
     numbers = json.loads((folder / "metrics.json").read_text())
     assert numbers["up"]["0.4"]["energy"] > numbers["up"]["0.4"]["energy_floor"]
+    assert numbers["up"]["0.4"]["verdict"] == "bad", "models that were never trained"
+    assert numbers["up"]["0.4"]["why"][0].split()[0] in printed.split("Verdict")[1]
     assert (folder / "figure.png").stat().st_size > 10_000
 
 
@@ -56,14 +59,34 @@ def test_complaints(saved, monkeypatch, capsys):
 
 
 def test_one_dimension_is_drawn_as_a_histogram():
-    from ggpi.diagnosis import Truth
-    from ggpi.lab import style
-
     rng = np.random.default_rng(0)
-    truth = Truth(np.zeros((1, 1)), np.zeros((1, 1)), *rng.normal(size=(2, 1, 50, 1)))
+    shown = Panel(np.zeros(1), *rng.normal(size=(2, 50, 1)), np.ones(1), False)
     _, axes = style.figure()
-    model_report._panel(axes[0, 0], truth, truth.again)
-    assert len(axes[0, 0].patches) == 78
+    model_picture.draw_panel(axes[0, 0], shown, model_picture.worst_coordinates([shown]), ["angle"])
+    assert len(axes[0, 0].patches) == 40, "39 bars and an outline"
+    assert axes[0, 0].get_xlabel() == "angle"
+
+
+def test_coordinates_are_those_where_models_are_worst_and_named():
+    """Coordinates 1 and 3 are wrong; 2, where the truth stands still, only by a hair."""
+    true = np.random.default_rng(0).normal(size=(100, 4)) * [1, 1, 0, 1]
+    ours = true + [0, 2, 0, 3] + 0.001 * np.ones(4)
+    shown = Panel(np.zeros(4), ours, true, np.array([1, 1, 0.1, 1]), False)
+    assert model_picture.worst_coordinates([shown]) == [1, 3]
+    _, axes = style.figure()
+    ax = axes[0, 0]
+    model_picture.draw_panel(ax, shown, [1, 3], ["cos", "sin"])
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_aspect()) == ("cos", "sin", 1.0)
+    samples, truth = ax.collections
+    assert truth.get_zorder() > samples.get_zorder() and truth.get_label() == "truth"
+    model_picture.draw_panel(axes[0, 0], shown._replace(is_change=True), [1, 3], ["x", "vx"])
+    assert ax.get_xlabel() == "change of x"
+
+
+def test_units_by_names():
+    assert model_picture.same_unit("y", "x") and model_picture.same_unit("cos2", "sin2")
+    for one, two in (("x", "vx"), ("cos1", "sin2"), ("position", "angle"), ("cos", "cosine")):
+        assert not model_picture.same_unit(one, two)
 
 
 def test_a_fit_that_is_not_finished_says_so(tmp_path):

@@ -50,6 +50,11 @@ def test_from_files_to_models(folder, capsys):
         word in printed for word in ("swing", "brake", "horizon 0.9", "horizon 0.8", "Held-out loss after 5")
     )
     assert "ggpi diagnose models --env Pendulum-v1" in printed
+    verdict = json.loads(Path("models/verdict.json").read_text())
+    for horizon in ("0.9", "0.8"):
+        about = verdict["swing"][horizon]
+        assert about["verdict"] == "bad", "after five steps"
+        assert about["why"][0] in printed and "held_out_loss" in about
     assert "ggpi play models --reward target:cos=" in printed
     ghms = ggpi.load("models/models")
     assert ghms.names == ["swing", "brake"] and ghms.alphas == (1 / 9,)

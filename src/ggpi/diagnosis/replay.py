@@ -1,0 +1,173 @@
+"""True futures of any Gymnasium environment that repeats itself: reset with the same seed, the same actions again.
+
+A Gymnasium environment can rarely be put into a state, but almost all of them return to one: `reset(seed=…)` and
+the same actions lead to the same observation. From there another first action can be tried, with the same
+random numbers afterwards. So there are many futures of one pair (x, a), and of (x, a′) beside it.
+
+A pair is visited `NUM_PATHS` times; each path is followed by the policy and read at several random times T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import gymnasium
+import jax
+import numpy as np
+
+from ggpi.collection import act, executed
+from ggpi.policies import PolicyBank
+from ggpi.spaces import state_reader
+
+NUM_PATHS = 32
+"""Paths from each pair; futures beyond that many are further times on the same paths."""
+LONGEST = 40
+"""Pairs are at most this many steps after a reset, one policy acting until then."""
+
+
+class NotRepeatableError(Exception):
+    """The same seed and the same actions led to another observation.
+
+    Beyond the paper: such an environment can only be recorded
+    """
+
+
+class Visit(NamedTuple):
+    """How to come to a pair (x, a) again.
+
+    Beyond the paper: futures of two first actions from one state
+    """
+
+    seed: int
+    before: list[Any]
+    """Actions since the reset."""
+    state: np.ndarray
+    action: Any
+
+
+class Path(NamedTuple):
+    """X₁, X₂, … after a first action, and whether the world ended there.
+
+    Paper: Prop 2.3
+    """
+
+    states: np.ndarray
+    is_over: bool
+
+
+class Replay:
+    """Pairs of an environment to which one can return, and their futures under any policy and first action.
+
+    Of an environment's id as many copies are made as there are pairs; an environment itself serves all of them.
+
+    Beyond the paper: true futures where no simulator can be set to a state
+    """
+
+    def __init__(
+        self, env: Any, policies: Sequence[Any], num_pairs: int, keys: Sequence[str] | None, seed: int
+    ):
+        self.is_own = isinstance(env, str)
+        self.envs = (
+            [gymnasium.make(env, disable_env_checker=True) for _ in range(num_pairs)]
+            if self.is_own
+            else [env]
+        )
+        self.read, self.seed = state_reader(self.envs[0].observation_space, keys), seed
+        rng = np.random.default_rng(seed)
+        whose, when = rng.integers(len(policies), size=num_pairs), rng.integers(LONGEST, size=num_pairs)
+        bank = PolicyBank(policies)
+        self.visits = [
+            self._visit(bank, i, int(k), int(t)) for i, (k, t) in enumerate(zip(whose, when, strict=True))
+        ]
+
+    def close(self) -> None:
+        """Closes the copies that were made here."""
+        for env in self.envs if self.is_own else []:
+            env.close()
+
+    @property
+    def action_space(self) -> Any:
+        return self.envs[0].action_space
+
+    def _visit(self, bank: PolicyBank, number: int, policy: int, steps: int) -> Visit:
+        """A pair `steps` steps after a reset, or earlier if the episode is shorter."""
+        env, seed = self.envs[number % len(self.envs)], 1000 * self.seed + number
+        key = jax.random.fold_in(jax.random.key(self.seed), number)
+        states, actions = [self.read(env.reset(seed=seed)[0])], []
+        for t in range(steps + 1):
+            chosen = np.asarray(act(bank, np.array([policy]), states[-1][None], key, np.uint32(t)))
+            actions.append(executed(chosen, self.action_space)[0][0])
+            observed, _, terminated, truncated, _ = env.step(actions[-1])
+            states.append(self.read(observed))
+            if terminated or truncated:
+                steps = t and int(np.random.default_rng(seed).integers(t))
+                break
+        return Visit(seed, actions[:steps], states[steps], actions[steps])
+
+    def futures(
+        self, policy: Any, actions: Any, beta: float, num_samples: int, number: int
+    ) -> tuple[np.ndarray, int]:
+        """X_T [P, N, D] after the given first actions, and how many T lay beyond a truncated episode.
+
+        The same `number` means the same T and the same random numbers: futures of two actions are comparable one
+        by one.
+        """
+        rng, bank = np.random.default_rng([self.seed, number]), PolicyBank([policy])
+        num_pairs, num_paths = len(self.visits), min(NUM_PATHS, num_samples)
+        owner = np.arange(num_samples) * num_paths // num_samples
+        times = rng.geometric(1 - beta, (num_pairs, num_samples))
+        found, left_out = [], 0
+        for r in range(num_paths):
+            mine = times[:, owner == r]
+            for first in range(0, num_pairs, len(self.envs)):
+                rows = range(first, min(first + len(self.envs), num_pairs))
+                paths = self._paths(bank, rows, actions, mine[first : rows.stop].max(axis=1), (number, r))
+                for row, path in zip(rows, paths, strict=True):
+                    states, missing = _at_times(path, mine[row], beta, [self.seed, number, r, row])
+                    found.append((row, r, states))
+                    left_out += missing
+        found.sort(key=lambda part: part[:2])
+        return np.concatenate([states for *_, states in found]).reshape(num_pairs, num_samples, -1), left_out
+
+    def _paths(
+        self, bank: PolicyBank, rows: range, actions: Any, lengths: np.ndarray, run: tuple[int, int]
+    ) -> list[Path]:
+        """Paths of some pairs, side by side, so that their policy acts in one call."""
+        envs, acts = self.envs[: len(rows)], np.asarray(actions)[rows.start : rows.stop]
+        for env, row in zip(envs, rows, strict=True):
+            self._return(env, self.visits[row])
+            env.unwrapped.np_random = np.random.default_rng([self.seed, *run, row])
+        seen: list[list[np.ndarray]] = [[] for _ in rows]
+        going, over = np.ones(len(rows), bool), np.zeros(len(rows), bool)
+        now = np.stack([self.visits[row].state for row in rows])
+        key = jax.random.key(np.random.default_rng([self.seed, *run, rows.start]).integers(2**31))
+        for t in range(int(lengths.max())):
+            going &= t < lengths
+            for i in np.flatnonzero(going):
+                observed, _, terminated, truncated, info = envs[i].step(acts[i])
+                now[i] = self.read(observed)
+                seen[i].append(now[i].copy())
+                over[i] = terminated and info.get("world_ended", True)
+                going[i] = not (terminated or truncated)
+            if not going.any():
+                break
+            chosen = act(bank, np.zeros(len(rows), int), now, key, np.uint32(t))
+            acts = executed(np.asarray(chosen), self.action_space)[0]
+        return [Path(np.stack(states), bool(end)) for states, end in zip(seen, over, strict=True)]
+
+    def _return(self, env: gymnasium.Env, visit: Visit) -> None:
+        observed, _ = env.reset(seed=visit.seed)
+        for action in visit.before:
+            observed, *_ = env.step(action)
+        if not np.array_equal(self.read(observed), visit.state, equal_nan=True):
+            raise NotRepeatableError
+
+
+def _at_times(path: Path, times: np.ndarray, beta: float, seed: Sequence[int]) -> tuple[np.ndarray, int]:
+    """The path's states at times T; it stays where the world ended, and T beyond a truncated one is redrawn."""
+    left_out, length, rng = 0, len(path.states), np.random.default_rng(seed)
+    while not path.is_over and (missing := times > length).any():
+        left_out += int(missing.sum())
+        times = np.where(missing, rng.geometric(1 - beta, len(times)), times)
+    return path.states[np.minimum(times, length) - 1], left_out
