@@ -84,7 +84,7 @@ class Config:
 
     @classmethod
     def cpu(cls):
-        return cls(transitions=100_000, steps=3_000, episodes=20)
+        return cls(transitions=100_000, steps=3_000, num_samples=32, episodes=10)
 
     @classmethod
     def paper(cls):
