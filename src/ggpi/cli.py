@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import difflib
 import io
 import itertools
@@ -19,6 +20,7 @@ from ggpi.cli_options import parser
 from ggpi.errors import FileError
 from ggpi.lab import EXPERIMENTS
 from ggpi.locking import sole_writer
+from ggpi.progress import progress, waiting
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,17 +48,18 @@ def show_list(options: argparse.Namespace, rest: Sequence[str]) -> None:
 
 def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Runs an experiment, writes its results and prints its table."""
-    if options.help:
-        print(options.usage())
-        if options.name is None:
-            return
+    if options.help and options.name is None:
+        return print(options.parser.format_help())
     name, preset = one_of("experiment", options.name, EXPERIMENTS), options.preset
     use_compilation_cache()
-    from ggpi.lab import contract
+    with waiting("starting…"):
+        from ggpi.lab import contract
 
-    experiment = contract.experiment(name)
+        experiment = contract.experiment(name)
     default = getattr(experiment.Config, one_of("preset", preset, contract.PRESETS))()
-    config = read_config(f"ggpi run {name}", default, ["--help"] if options.help else rest)
+    if options.help:
+        return show_help(options.parser, f"fields of the config of {name} ({preset})", default)
+    config = read_config(f"ggpi run {name}", default, rest)
     directory = options.out or Path("results") / f"{name}-{preset}-seed{config.seed}"
     about = contract.describe(name, preset, config)
     with sole_writer(directory, f"ggpi run {name}"):
@@ -97,19 +100,18 @@ def show(experiment: Any, metrics: Any, directory: Path) -> None:
 
 def pretrain(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Trains base policies, or goes on with a training that was stopped."""
-    if options.help:
-        print(options.usage())
-    else:
+    if not options.help:
         one_of("world", options.world, ["ant"])
     preset = one_of("preset", options.preset, ("tiny", "cpu", "paper"))
     if options.algorithm is not None:
         one_of("algorithm", options.algorithm, ("mpo", "ppo"))
     use_compilation_cache()
-    from ggpi import pretrain
-    from ggpi.progress import progress
-
-    fields = ["--help"] if options.help else rest
-    config = read_config("ggpi pretrain ant", pretrain.preset(preset, options.algorithm), fields)
+    with waiting("starting…"):
+        from ggpi import pretrain
+    default = pretrain.preset(preset, options.algorithm)
+    if options.help:
+        return show_help(options.parser, f"fields of the config ({preset})", default)
+    config = read_config("ggpi pretrain ant", default, rest)
     default = Path("results") / f"pretrain-ant-{preset}-{config.algorithm}-seed{config.seed}"
     directory = options.out or default
     with progress(config.rounds, "walking") as advance:
@@ -126,27 +128,29 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Learns models: the ant's, or of an environment and policies of one's own."""
     is_named = bool(rest) and not rest[0].startswith("-")
     world, fields = (one_of("world", rest[0], ["ant"]), rest[1:]) if is_named else ("", rest)
-    if options.help:
-        print(options.usage())
-        fields = ["--help"]
     use_compilation_cache()
     find_own_modules(*rest)
-    from rich.console import Console
-
     if world == "ant":
-        from ggpi.lab.ant_fitting import FitConfig, fit_ant
-
+        with waiting("starting…"):
+            from ggpi.lab.ant_fitting import FitConfig, fit_ant
         preset = one_of("preset", options.preset or "cpu", ("tiny", "cpu", "paper"))
-        config = read_config("ggpi fit ant", getattr(FitConfig, preset)(), fields)
+        default = getattr(FitConfig, preset)()
+        if options.help:
+            return show_help(options.parser, f"fields of the config of the ant ({preset})", default)
+        config = read_config("ggpi fit ant", default, fields)
         table, words = fit_ant(config, options.out or Path("results") / f"fit-ant-{preset}-seed{config.seed}")
     else:
-        from ggpi.lab.own_world import WorldConfig, fit_world
-
+        with waiting("starting…"):
+            from ggpi.lab.own_world import WorldConfig, fit_world
+        if options.help:
+            return show_help(options.parser, "options of ggpi fit --env", WorldConfig)
         if options.preset:
             raise ValueError("--preset is the ant's; for your own world there are --transitions and --steps")
-        config = read_config("ggpi fit", WorldConfig(), fields)
+        config = read_config("ggpi fit", WorldConfig, fields)
         name = re.sub(r"\W+", "-", config.env.split(":")[-1])
         table, words = fit_world(config, options.out or Path("results") / f"fit-{name}-seed{config.seed}")
+    from rich.console import Console
+
     Console().print(table)
     print(words)
 
@@ -156,10 +160,11 @@ def play(options: argparse.Namespace, rest: Sequence[str]) -> None:
     use_compilation_cache()
     is_code = options.reward.startswith("python:") or None
     find_own_modules(options.env, options.terminal, is_code and options.reward)
-    from rich.console import Console
+    with waiting("starting…"):
+        from rich.console import Console
 
-    from ggpi.lab.play import PlayConfig, compare_agents
-    from ggpi.lab.play import play as play_episodes
+        from ggpi.lab.play import PlayConfig, compare_agents
+        from ggpi.lab.play import play as play_episodes
 
     names = (
         "reward",
@@ -189,9 +194,10 @@ def diagnose(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Prints how near saved models are to the truth, and draws it."""
     use_compilation_cache()
     find_own_modules(options.env)
-    from rich.console import Console
+    with waiting("starting…"):
+        from rich.console import Console
 
-    from ggpi.lab import model_report
+        from ggpi.lab import model_report
 
     out = options.out or Path("results") / f"diagnose-{options.models.resolve().name}"
     keys = options.keys.split(",") if options.keys else ()
@@ -216,18 +222,30 @@ def one_of(kind: str, given: str | None, valid: Iterable[str]) -> str:
     raise ValueError(f"{said}; the {kind}s are: {', '.join(nearest if given else valid)}")
 
 
+def show_help(parser: argparse.ArgumentParser, title: str, config: Any) -> None:
+    """Prints a command's help with the fields of a config among its options."""
+    from ggpi.config_help import add_fields
+
+    add_fields(parser, title, config)
+    print(parser.format_help())
+
+
 def read_config(prog: str, default: Any, arguments: Sequence[str]) -> Any:
-    """The default config with the fields that were given as options; fractions such as 1/9 are welcome."""
+    """The default config with the fields that were given as options; fractions such as 1/9 are welcome.
+
+    A class in the place of a default config has fields that have to be given.
+    """
     import tyro
 
+    kind, given = (default, {}) if isinstance(default, type) else (type(default), {"default": default})
+    needed = [f"--{field.name}" for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
+    names = {word.partition("=")[0] for word in arguments}
+    if not given and (lacking := [name for name in needed if name not in names]):
+        raise ValueError(f"{prog} needs {' and '.join(lacking)}; see {prog} --help")
     numbers = [_decimal(text) for text in arguments]
     complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            return tyro.cli(type(default), prog=prog, args=numbers, default=default)
-    except SystemExit as end:
-        if not end.code:
-            raise
+    with contextlib.redirect_stderr(complaint), contextlib.suppress(SystemExit):
+        return tyro.cli(kind, prog=prog, args=numbers, add_help=False, **given)
     lines = [line.strip("│ ") for line in complaint.getvalue().splitlines()[1:]]
     message = itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines)
     raise ValueError(f"{' '.join(message)}; see {prog} --help")

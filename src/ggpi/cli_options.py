@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn
 
+import ggpi
+
 EXAMPLES = """\
 examples:
   ggpi list                                             the experiments, each a figure or table of the paper
@@ -18,6 +20,14 @@ examples:
   ggpi play MODELS --reward target:x=1,y=2,radius=.5    act for a reward that nobody trained on
   ggpi eq 3.2                                           where Theorem 3.2 is in the code
 """
+RUN_EXAMPLES = """\
+examples:
+  ggpi run four-rooms-transfer                          the paper's claim, on two cores
+  ggpi run four-rooms-transfer --gamma .95 --seed 3     any field of its config may be changed, also to 1/9
+  ggpi run four-rooms-transfer --help                   what these fields are
+
+A run that was stopped continues when the same command is given again.
+"""
 FIT_EXAMPLES = """\
 examples:
   ggpi fit ant                            the paper's ant, on two cores
@@ -26,8 +36,8 @@ examples:
   ggpi fit --env gymnasium_robotics:PointMaze_UMaze-v3 --keys observation --policies up.zip down.zip
   ggpi fit --env Pendulum-v1 --policies swing.zip hold.zip --data recorded.hdf5
 
-Policies are zips of Stable-Baselines3 or directories of ggpi.save. A fit that was stopped goes on when the same
-command is given again. The other options are:
+Policies are zips of Stable-Baselines3 or directories of ggpi.save. A fit that was stopped continues when the same
+command is given again.
 """
 DIAGNOSE_EXAMPLES = """\
 examples:
@@ -39,7 +49,7 @@ examples:
   ggpi pretrain ant                                     the shipped policies, made again
   ggpi pretrain ant --algorithm mpo --seed 3            any field of its config may be changed
 
-A training that was stopped goes on when the same command is given again. The other options are:
+A training that was stopped continues when the same command is given again.
 """
 PLAY_EXAMPLES = """\
 rewards:
@@ -56,7 +66,6 @@ examples:
   ggpi play models --env boat:Boat-v0 --reward features:x=1         an environment whose module is imported first
 """
 RAW = argparse.RawDescriptionHelpFormatter
-FIELDS = "Any field of the experiment's config is an option too, such as --seed 3 or --alpha 1/9."
 
 
 class _Parser(argparse.ArgumentParser):
@@ -72,121 +81,163 @@ def parser() -> argparse.ArgumentParser:
     Beyond the paper: the command line
     """
     title = "Generalised policy improvement with geometric policy composition."
-    whole = _Parser(prog="ggpi", description=title, epilog=EXAMPLES, formatter_class=RAW, allow_abbrev=False)
-    metavar = "{list,run,plot,pretrain,fit,diagnose,play,eq}"
-    commands = whole.add_subparsers(title="commands", metavar=metavar, required=True)
-    commands.add_parser("list", help="name all experiments").set_defaults(command="list")
+    whole = _Parser(
+        prog="ggpi",
+        usage="ggpi COMMAND [options]",
+        description=title,
+        epilog=EXAMPLES,
+        formatter_class=RAW,
+        allow_abbrev=False,
+    )
+    whole.add_argument("--version", action="version", version=f"ggpi {ggpi.__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add(commands, "list", "", help="name all experiments")
     for add in (_add_run, _add_plot, _add_pretrain, _add_fit, _add_diagnose, _add_play, _add_eq):
         add(commands)
     return whole
 
 
+def _add(commands: Any, name: str, usage: str, **settings: Any) -> argparse.ArgumentParser:
+    """A command; its usage names what has to be given."""
+    usage = f"ggpi {name} {usage}".strip()
+    settings = {"allow_abbrev": False, "formatter_class": RAW, "conflict_handler": "resolve", **settings}
+    command = commands.add_parser(name, usage=usage, **settings)
+    command.set_defaults(command=name, parser=command)
+    return command
+
+
 def _add_run(commands: Any) -> None:
-    command = commands.add_parser(
-        "run", help="run an experiment", add_help=False, allow_abbrev=False, epilog=FIELDS
+    command = _add(
+        commands, "run", "NAME [options]", help="run an experiment", add_help=False, epilog=RUN_EXAMPLES
     )
-    command.add_argument("name", metavar="NAME", nargs="?", help="one of those in ggpi list")
+    command.add_argument("name", metavar="NAME", nargs="?", help="one of those in ggpi list (required)")
     command.add_argument(
-        "--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's full scale"
+        "--preset",
+        default="cpu",
+        metavar="P",
+        help="tiny, cpu or paper: the paper's full scale (default: cpu)",
     )
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/NAME-PRESET-seedN")
     command.add_argument("--force", action="store_true", help="replace other results of ggpi in DIR")
     command.add_argument("-h", "--help", action="store_true", help="with NAME: the fields of its config too")
-    command.set_defaults(command="run", usage=command.format_help)
 
 
 def _add_plot(commands: Any) -> None:
-    command = commands.add_parser("plot", help="redraw finished results")
-    command.add_argument("directory", metavar="DIR", type=Path, help="a directory written by ggpi run")
-    command.set_defaults(command="plot")
+    command = _add(commands, "plot", "DIR", help="redraw finished results")
+    command.add_argument(
+        "directory", metavar="DIR", type=Path, help="a directory written by ggpi run (required)"
+    )
 
 
 def _add_pretrain(commands: Any) -> None:
-    command = commands.add_parser(
+    command = _add(
+        commands,
         "pretrain",
+        "ant [options]",
         help="train base policies",
         add_help=False,
-        allow_abbrev=False,
         epilog=PRETRAIN_EXAMPLES,
-        formatter_class=RAW,
     )
-    command.add_argument("world", metavar="WORLD", nargs="?", help="ant: the sparse-reward ant")
-    command.add_argument("--preset", default="cpu", help="tiny, cpu (default) or paper: the paper's sizes")
-    command.add_argument("--algorithm", help="mpo or ppo; by default what is best for the preset")
+    command.add_argument("world", metavar="ant", nargs="?", help="the sparse-reward ant (required)")
+    command.add_argument(
+        "--preset", default="cpu", metavar="P", help="tiny, cpu or paper: the paper's sizes (default: cpu)"
+    )
+    command.add_argument(
+        "--algorithm", metavar="A", help="mpo or ppo; by default what is best for the preset"
+    )
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/pretrain-ant-…")
-    command.add_argument("-h", "--help", action="store_true", help="this, and the other options")
-    command.set_defaults(command="pretrain", usage=command.format_help)
+    command.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
 
 
 def _add_diagnose(commands: Any) -> None:
-    command = commands.add_parser(
+    command = _add(
+        commands,
         "diagnose",
-        help="hold saved models against true futures",
+        "MODELS (--env ID | --data FILE) [options]",
+        help="compare saved models with true futures",
         epilog=DIAGNOSE_EXAMPLES,
-        formatter_class=RAW,
     )
     command.add_argument(
-        "models", metavar="MODELS", type=Path, help="written by ggpi.save, or by ggpi.fit(out=…)"
+        "models", metavar="MODELS", type=Path, help="written by ggpi.save, or by ggpi.fit(out=…) (required)"
     )
-    command.add_argument("--env", metavar="ID", help="a Gymnasium environment, such as ggpi/PointMass-v0")
     command.add_argument(
-        "--data", metavar="FILE", help="trajectories: .npz, .hdf5, .npy files, or a Minari dataset"
+        "--env",
+        metavar="ID",
+        help="a Gymnasium environment, such as ggpi/PointMass-v0 (required, unless there is --data)",
     )
-    command.add_argument("--keys", help="parts of dictionary observations that make the state: observation")
+    command.add_argument(
+        "--data",
+        metavar="FILE",
+        help="trajectories: .npz, .hdf5, .npy files, or a Minari dataset (required, unless there is --env)",
+    )
+    command.add_argument(
+        "--keys", metavar="TEXT", help="parts of dictionary observations that make the state: observation"
+    )
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/diagnose-NAME")
-    command.add_argument("--seed", type=int, default=0, help="of futures and samples (default: 0)")
-    command.set_defaults(command="diagnose")
+    command.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="of futures and samples (default: 0)"
+    )
 
 
 def _add_eq(commands: Any) -> None:
-    command = commands.add_parser("eq", help="find an item of the paper in the code")
-    command.add_argument("id", metavar="ID", nargs="+", help='such as 3.2, "Thm 3.2", eq6, "Fig 3", "Alg 1"')
-    command.set_defaults(command="eq")
+    command = _add(commands, "eq", "ID", help="find an item of the paper in the code")
+    command.add_argument(
+        "id", metavar="ID", nargs="+", help='such as 3.2, "Thm 3.2", eq6, "Fig 3", "Alg 1" (required)'
+    )
 
 
 def _add_fit(commands: Any) -> None:
-    usage = (
-        "ggpi fit ant [--preset P] [--out DIR] …\n       ggpi fit --env ID --policies FILE … [--out DIR] …"
-    )
-    command = commands.add_parser(
+    command = _add(
+        commands,
         "fit",
+        "--env ID --policies FILE … [options]\n       ggpi fit ant [options]",
         help="learn models of policies' futures",
-        usage=usage,
         add_help=False,
-        allow_abbrev=False,
         epilog=FIT_EXAMPLES,
-        formatter_class=RAW,
     )
-    command.add_argument("--preset", help="of the ant: tiny, cpu (default) or paper")
+    command.add_argument("--preset", metavar="P", help="of the ant: tiny, cpu or paper (default: cpu)")
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/fit-WORLD-…")
-    command.add_argument("-h", "--help", action="store_true", help="this, and the other options")
-    command.set_defaults(command="fit", usage=command.format_help)
+    command.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
 
 
 def _add_play(commands: Any) -> None:
-    command = commands.add_parser(
+    command = _add(
+        commands,
         "play",
+        "MODELS --reward REWARD [options]",
         help="act for a reward that nobody trained on",
-        allow_abbrev=False,
         epilog=PLAY_EXAMPLES,
-        formatter_class=RAW,
     )
-    command.add_argument("models", metavar="MODELS", type=Path, help="a directory that ggpi fit wrote")
-    command.add_argument("--reward", required=True, help="in words, see below")
+    command.add_argument(
+        "models", metavar="MODELS", type=Path, help="a directory that ggpi fit wrote (required)"
+    )
+    command.add_argument("--reward", required=True, help="in words, see below (required)")
     command.add_argument(
         "--env",
         metavar="MODULE:ID",
         help="the models' environment, if its module has to be imported (which runs the module's code)",
     )
     command.add_argument(
-        "--depth", type=int, default=2, help="1 is GPI; each more looks one switch ahead (default: 2)"
+        "--depth",
+        type=int,
+        default=2,
+        metavar="N",
+        help="1 is GPI; each more looks one switch ahead (default: 2)",
     )
-    command.add_argument("--samples", type=int, default=100, help="for each switching policy (default: 100)")
-    command.add_argument("--episodes", type=int, default=5, help="how many (default: 5)")
     command.add_argument(
-        "--max-steps", type=int, default=1000, help="cut an episode after so many (default: 1000)"
+        "--samples", type=int, default=100, metavar="N", help="for each switching policy (default: 100)"
     )
-    command.add_argument("--seed", type=int, default=0, help="of resets and samples (default: 0)")
+    command.add_argument("--episodes", type=int, default=5, metavar="N", help="how many (default: 5)")
+    command.add_argument(
+        "--max-steps",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="cut an episode after so many (default: 1000)",
+    )
+    command.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of resets and samples (default: 0)"
+    )
     command.add_argument(
         "--terminal",
         metavar="FILE.py:NAME",
@@ -207,4 +258,3 @@ def _add_play(commands: Any) -> None:
     command.add_argument(
         "--out", type=Path, metavar="DIR", help="of --compare (default: results/compare-MODELS)"
     )
-    command.set_defaults(command="play")

@@ -7,6 +7,7 @@ the last observation of the old episode, never the first of the new one.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -72,8 +73,9 @@ def collect(
         check_policies(policies, one, vector.single_action_space)
         _check_explorable(explore, vector.single_action_space)
         turns = _Turns(len(bank), switch_every, explore, vector.num_envs, np.random.default_rng(seed))
-        with progress_bar(num_steps, "collecting") as advance:
-            told = progress or (lambda done: advance(done, ""))
+        own = contextlib.nullcontext(lambda done, text: progress(done)) if progress else None
+        with own or progress_bar(num_steps, "collecting") as advance:
+            told = lambda done: advance(done, "")  # noqa: E731
             columns = _record(vector, read, bank, num_steps, turns, seed, told)
     finally:
         if isinstance(env, str):

@@ -1,49 +1,200 @@
-"""A progress bar for long work: on a terminal only, and only once it has taken two seconds."""
+"""Progress of long work on stderr: a bar on a terminal, a line now and then in a log.
+
+Compilation may take half a minute before there is anything to report, so a timer shows the bar, not the first report.
+Work inside of other work, such as a training in an experiment, is reported behind the text of the outer one.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
-PATIENCE = 2.0
-"""Seconds before the bar appears."""
+PATIENCE = 0.5
+"""Seconds before a bar appears on a terminal."""
+FIRST_LINE = 10.0
+"""Seconds before the first line in a log."""
+EVERY = 60.0
+"""Seconds between two lines in a log."""
 
 Advance = Callable[[int, str], None]
 """advance(done, text): so much of the total is done, and what to say of it."""
 
 
 @contextlib.contextmanager
-def progress(total: int, title: str) -> Iterator[Advance]:
-    """Yields `advance(done, text)`; shows a bar with the rate and the time left on stderr.
+def progress(total: int, title: str, text: str = "compiling…") -> Iterator[Advance]:
+    """Yields `advance(done, text)`; `text` is shown until it is called for the first time.
 
     Beyond the paper: kindness to whoever waits
     """
-    if not sys.stderr.isatty():
-        yield lambda done, text: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn(title),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    bar = Progress(*columns, console=Console(stderr=True))
-    task = bar.add_task("", total=total)
-    begin = time.monotonic()
+    work = _Work(title, total, text)
+    outer = _current.get()
+    display = _Part(work, *outer) if outer else _Bar(work) if sys.stderr.isatty() else _Lines(work)
+    token = _current.set((work, display))
 
     def advance(done: int, text: str) -> None:
-        if time.monotonic() - begin > PATIENCE:
-            bar.start()
-        bar.update(task, completed=done, description=text)
+        work.advance(done, text)
+        display.refresh()
 
+    with display.shown():
+        try:
+            yield advance
+        finally:
+            _current.reset(token)
+
+
+@contextlib.contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Shows a text on a terminal while something runs that cannot say how far it is; erases it afterwards.
+
+    Beyond the paper: importing JAX takes seconds
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    print(text, end="", file=sys.stderr, flush=True)
     try:
-        yield advance
+        yield
     finally:
-        if bar.live.is_started:
-            bar.stop()
+        print(f"\r{' ' * len(text)}\r", end="", file=sys.stderr, flush=True)
+
+
+@dataclass
+class _Work:
+    """How far some work is."""
+
+    title: str
+    total: int
+    text: str
+    inner: str = ""
+    """What is said of the work inside of it."""
+    done: int = 0
+    begin: float = field(default_factory=time.monotonic)
+    first: tuple[int, float] | None = None
+    """What was done at the first report, and when: rates are counted from there, without compilation."""
+
+    def advance(self, done: int, text: str) -> None:
+        self.done, self.text, self.inner = done, text, ""
+        self.first = self.first or (done, time.monotonic())
+
+    @property
+    def words(self) -> str:
+        return ": ".join(filter(None, (self.text, self.inner)))
+
+    @property
+    def line(self) -> str:
+        """Everything in one line, such as "fit: 500/1000, loss 1.2, 3 min left"."""
+        parts = f"{self.done}/{self.total}", self.words, self._time()
+        return f"{self.title}: {', '.join(filter(None, parts))}"
+
+    def _time(self) -> str:
+        now = time.monotonic()
+        done, since = self.first or (self.done, now)
+        if done < self.done < self.total:
+            return f"{_duration((now - since) * (self.total - self.done) / (self.done - done))} left"
+        return f"{'took ' * (self.done >= self.total)}{_duration(now - self.begin)}"
+
+
+class _Bar:
+    """A bar with the time left, on a terminal."""
+
+    def __init__(self, work: _Work):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        text = TextColumn("{task.description}", markup=False)
+        columns = TextColumn(work.title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), text
+        self._work, self._bar = work, Progress(*columns, console=Console(stderr=True))
+        self._task = self._bar.add_task(work.words, total=work.total, completed=work.done)
+
+    def refresh(self) -> None:
+        self._bar.update(self._task, completed=self._work.done, description=self._work.words)
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        try:
+            with _after(PATIENCE, self._bar.start):
+                yield
+        finally:
+            if self._bar.live.is_started:
+                self._bar.stop()
+
+
+class _Lines:
+    """Lines in a log: the first after some seconds, then one each minute, and one at the end."""
+
+    def __init__(self, work: _Work):
+        self._work, self._printed, self._lock = work, 0.0, threading.Lock()
+
+    def refresh(self) -> None:
+        if self._printed and time.monotonic() - self._printed >= EVERY:
+            self._print()
+
+    def _print(self) -> None:
+        with self._lock:
+            self._printed = time.monotonic()
+            print(self._work.line, file=sys.stderr, flush=True)
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        with _after(FIRST_LINE, self._print):
+            yield
+        if self._printed:
+            self._print()
+
+
+class _Part:
+    """Work inside of other work: a part of its text."""
+
+    def __init__(self, work: _Work, outer: _Work, display: Any):
+        self._work, self._outer, self._display = work, outer, display
+
+    def refresh(self) -> None:
+        work = self._work
+        said = f"{work.title} {work.done}/{work.total}"
+        self._outer.inner = f"{said}, {work.words}" if work.words else said
+        self._display.refresh()
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        self.refresh()
+        try:
+            yield
+        finally:
+            self._outer.inner = ""
+
+
+_Display = _Bar | _Lines | _Part
+_current: contextvars.ContextVar[tuple[_Work, _Display] | None] = contextvars.ContextVar("work", default=None)
+
+
+@contextlib.contextmanager
+def _after(seconds: float, show: Callable[[], None]) -> Iterator[None]:
+    """Calls `show` from another thread unless the block is over before."""
+    lock, over = threading.Lock(), threading.Event()
+
+    def unless_over() -> None:
+        with lock:
+            if not over.is_set():
+                show()
+
+    timer = threading.Timer(seconds, unless_over)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        with lock:
+            over.set()
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -74,7 +74,7 @@ def test_commands_in_words_are_understood(line):
         config = getattr(contract.experiment(options.name).Config, options.preset)()
         assert cli.read_config("ggpi run", config, rest) is not None
     elif options.command == "fit":
-        assert cli.read_config("ggpi fit", WorldConfig(), rest).env
+        assert cli.read_config("ggpi fit", WorldConfig, rest).env
     else:
         assert not rest
 

@@ -1,5 +1,6 @@
 """The command line: light, and every complaint is one clear line."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -7,7 +8,8 @@ import sys
 
 import pytest
 
-from ggpi.cli import main, use_compilation_cache
+import ggpi
+from ggpi.cli import COMMANDS, main, use_compilation_cache
 from ggpi.lab import EXPERIMENTS
 
 
@@ -42,6 +44,22 @@ def test_light_commands_import_nothing_heavy(arguments):
     foreign = {name.partition(".")[0] for name in found} - sys.stdlib_module_names - {"ggpi"}
     assert not foreign
     assert len(found) < 200, "135 of ggpi and the standard library are enough on Python 3.11"
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"ggpi {ggpi.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_usage_has_one_style(capsys, command):
+    """What is required, then [options]."""
+    with contextlib.suppress(SystemExit):
+        main([command, "--help"])
+    usage, *_ = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(rf"usage: ggpi {command}[^[]*( \[options\])?", usage)
 
 
 def test_list_names_all(capsys):

@@ -39,7 +39,7 @@ from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.checks import check_policies, listed, space_of
-from ggpi.progress import progress
+from ggpi.progress import Advance, progress
 from ggpi.reals import reals
 from ggpi.typing import Key, Scalar
 
@@ -96,10 +96,11 @@ def fit(
         saving.check_savable(tuple(policies), "policies")
     warn_if_loose(data, len(policies), getattr(recipe.loss, "n_step", 1))
     with sole_writer(out, "ggpi.fit") if out else contextlib.nullcontext():
-        ready = prepare(policies, data, horizons, recipe, spec, key)
-        fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies) if out else ""
-        log = TrainingLog(out, fingerprint, tensorboard)
-        models = _train(ready, log, watch or (lambda step, models: None))
+        with progress(recipe.steps, "fit") as advance:
+            ready = prepare(policies, data, horizons, recipe, spec, key)
+            fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies) if out else ""
+            log = TrainingLog(out, fingerprint, tensorboard)
+            models = _train(ready, log, watch or (lambda step, models: None), advance)
         per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
         one_step = None
         if isinstance(space, Discrete):
@@ -157,29 +158,30 @@ def _fit_one_step(
 ) -> Any:
     """The model at horizon 0, of all transitions: the next state is the same whoever acts."""
     recipe = dataclasses.replace(recipe, loss=CETD(n_step=1))
-    ready = prepare(policies[:1], data, (0.0,), recipe, spec, jax.random.fold_in(key, 2**31 - 3))
-    models = _train(ready, log, lambda step, models: None, "next state")
+    with progress(recipe.steps, "next state") as advance:
+        ready = prepare(policies[:1], data, (0.0,), recipe, spec, jax.random.fold_in(key, 2**31 - 3))
+        models = _train(ready, log, lambda step, models: None, advance)
     return jax.tree.map(lambda leaf: leaf[0], models)
 
 
-def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None], what: str = "fit") -> Any:
+def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None], advance: Advance) -> Any:
     steps, size = ready.setting.recipe.steps, ready.setting.recipe.chunk
     state, done = log.resume(ready.state)
     watch(done, state.models)
-    with progress(steps, what) as advance:
-        begun, first = time.monotonic(), done
-        while done < steps:
-            count = min(size, steps - done)
-            state, losses = run_chunk((ready.setting, jnp.asarray(done)), state, count)
-            losses = np.asarray(losses)
-            log.check_finite(losses, done)
-            done += count
-            rate = (done - first) / (time.monotonic() - begun)
-            held_out = np.asarray(score(ready.scored, state.models))
-            log.write(done, losses.mean(axis=0), held_out, rate)
-            log.checkpoint(state, done, is_last=done == steps)
-            watch(done, state.models)
-            advance(done, f"{rate:.0f} steps/s, loss {losses.mean():.3f}, held-out {held_out.mean():.3f}")
+    advance(done, f"compiling, then the first {min(size, steps)} steps…" if done < steps else "")
+    begun, first = time.monotonic(), done
+    while done < steps:
+        count = min(size, steps - done)
+        state, losses = run_chunk((ready.setting, jnp.asarray(done)), state, count)
+        losses = np.asarray(losses)
+        log.check_finite(losses, done)
+        done += count
+        rate = (done - first) / (time.monotonic() - begun)
+        held_out = np.asarray(score(ready.scored, state.models))
+        log.write(done, losses.mean(axis=0), held_out, rate)
+        log.checkpoint(state, done, is_last=done == steps)
+        watch(done, state.models)
+        advance(done, f"{rate:.0f} steps/s, loss {losses.mean():.3f}, held-out {held_out.mean():.3f}")
     return state.models
 
 

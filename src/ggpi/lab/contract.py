@@ -39,6 +39,7 @@ from ggpi import io
 from ggpi.errors import FileError
 from ggpi.lab import EXPERIMENTS
 from ggpi.lab.film import film
+from ggpi.progress import progress
 from ggpi.reading import short
 
 PRESETS = ("tiny", "cpu", "paper")
@@ -149,12 +150,12 @@ def resumable(directory: Path, mark: str) -> Cells:
     def run(tasks: Tasks) -> dict[str, Any]:
         paths = {name: _cell_path(directory, name) for name in tasks}
         results = {name: cell["result"] for name, path in paths.items() if (cell := _stored(path, mark))}
-        with _progress(len(tasks), len(results)) as advance:
+        with progress(len(tasks), "run", "") as advance:
             for name, task in tasks.items():
                 if name not in results:
-                    advance(name, 0)
+                    advance(len(results), name)
                     results[name] = _run_cell(paths[name], mark, task)
-                    advance(name, 1)
+            advance(len(results), "")
         return {name: results[name] for name in tasks}
 
     return run
@@ -187,19 +188,6 @@ def seconds_spent(directory: Path, mark: str) -> float:
     """Time that went into the stored cells of this run."""
     cells = (_stored(path, mark) for path in (directory / "cells").rglob("*.json"))
     return sum((float(cell["seconds"]) for cell in cells if cell), 0.0)
-
-
-@contextlib.contextmanager
-def _progress(total: int, done: int):
-    """A bar on stderr: count, time left, the running cell's name; yields `advance(name, steps)`."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}")
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total, completed=done)
-        yield lambda name, steps: bar.update(task, description=name, advance=steps)
-        bar.update(task, description="done")
 
 
 def write_results(directory: Path, about: Mapping[str, Any], metrics: Any, figure: Any) -> None:

@@ -42,9 +42,9 @@ UNCHECKED = "From held-out transitions. What the first action does and how model
 class WorldConfig:
     """An environment, policies that act in it, and how models of their futures are learned."""
 
-    env: str = ""
+    env: str
     """Gymnasium id, such as Pendulum-v1 or gymnasium_robotics:PointMaze_UMaze-v3."""
-    policies: tuple[str, ...] = ()
+    policies: tuple[str, ...]
     """Zips of Stable-Baselines3, or directories that ggpi.save wrote."""
     gamma: float = 0.95
     """Discount γ; models look 1/(1−γ) steps ahead on average."""

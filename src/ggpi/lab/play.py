@@ -1,6 +1,7 @@
 """`ggpi play MODELS --reward …`: an agent in the environment of its models, for a reward that nobody trained on."""
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -63,11 +64,12 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
         check_film_name(video)
     world, ghms, reward, terminal = _prepared(models, config)
     agent = _agent(ghms, reward, config, terminal, config.depth)
-    with _filming(world, video) as (env, add), progress(config.episodes, "playing") as advance:
+    with progress(config.episodes, "playing") as advance, _filming(world, video) as (env, add):
         episodes = []
         for i in range(config.episodes):
-            episodes.append(run_episode(agent, reward, env, world, config, i, add))
-            advance(i + 1, "")
+            told = functools.partial(advance, i)
+            episodes.append(run_episode(agent, reward, env, world, config, i, add, told))
+        advance(config.episodes, "")
     return table(episodes, config, reward, ghms.gamma, distinct(ghms.policies))
 
 
@@ -118,7 +120,14 @@ def _agent(ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Any, depth:
 
 
 def run_episode(
-    agent: GGPIAgent, reward: Reward, env: gymnasium.Env, world: World, config: PlayConfig, i: int, add: Add
+    agent: GGPIAgent,
+    reward: Reward,
+    env: gymnasium.Env,
+    world: World,
+    config: PlayConfig,
+    i: int,
+    add: Add,
+    told: Callable[[str], None],
 ) -> Episode:
     """One episode until the environment ends it; the same seed, the same episode."""
     read, key = world.reader(env), jax.random.fold_in(jax.random.key(config.seed), i)
@@ -133,6 +142,7 @@ def run_episode(
         policies.append(heads[int(plan.best)])
         state = following
         add(env)
+        told(f"step {t + 1}")
         if terminated or truncated:
             end = "terminated" if terminated else "time"
             break

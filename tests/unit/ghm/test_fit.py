@@ -142,7 +142,7 @@ def test_policies_that_act_differently_are_told_apart(one, other):
 
 
 def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
-    def stops(ready, log, watch):
+    def stops(ready, log, *rest):
         log.resume(ready.state)
         log.checkpoint(ready.state, 1, is_last=True)
         return ready.state.models
@@ -200,7 +200,7 @@ def test_models_are_saved_and_loaded(tmp_path):
 @pytest.fixture
 def untrained(monkeypatch):
     """fit gives its fresh models."""
-    monkeypatch.setattr("ggpi.ghm.fit._train", lambda ready, log, watch: ready.state.models)
+    monkeypatch.setattr("ggpi.ghm.fit._train", lambda ready, *rest: ready.state.models)
 
 
 def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):

@@ -58,7 +58,7 @@ def test_frames_have_the_scale_of_their_horizon():
 
 
 def test_models_and_horizons_are_in_one_order(monkeypatch):
-    monkeypatch.setattr("ggpi.ghm.fit._train", lambda ready, log, watch: ready.state.models)
+    monkeypatch.setattr("ggpi.ghm.fit._train", lambda ready, *rest: ready.state.models)
     ready = prepare(POLICIES, walks(), HORIZONS, recipe(), SPEC, KEY)
     np.testing.assert_allclose(ready.setting.betas, np.repeat(HORIZONS, 2))
     assert len({float(leaf.sum()) for leaf in ready.state.models.context}) == 6, "each has weights of its own"

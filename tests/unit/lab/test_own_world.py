@@ -168,8 +168,9 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "no environment given"),
-        (["--env", "Pendulum-v1"], "no policies given"),
+        ([], "ggpi fit needs --env and --policies; see ggpi fit --help"),
+        (["--env", "Pendulum-v1"], "ggpi fit needs --policies"),
+        (["--env", "Pendulum-v1", "--policies"], "no policies given"),
         (
             ["--env", "Nope-v0", "--policies", "brake"],
             "environment 'Nope-v0': Environment `Nope` doesn't exist",
