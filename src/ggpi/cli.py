@@ -138,7 +138,8 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
         if options.help:
             return show_help(options.parser, f"fields of the config of the ant ({preset})", default)
         config = read_config("ggpi fit ant", default, fields)
-        table, words = fit_ant(config, options.out or Path("results") / f"fit-ant-{preset}-seed{config.seed}")
+        out = options.out or Path("results") / f"fit-ant-{preset}-seed{config.seed}"
+        table, words = fit_ant(config, out, options.tensorboard)
     else:
         with waiting("starting…"):
             from ggpi.lab.own_world import WorldConfig, fit_world
@@ -148,11 +149,14 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
             raise ValueError("--preset is the ant's; for your own world there are --transitions and --steps")
         config = read_config("ggpi fit", WorldConfig, fields)
         name = re.sub(r"\W+", "-", config.env.split(":")[-1])
-        table, words = fit_world(config, options.out or Path("results") / f"fit-{name}-seed{config.seed}")
+        out = options.out or Path("results") / f"fit-{name}-seed{config.seed}"
+        table, words = fit_world(config, out, options.tensorboard)
     from rich.console import Console
 
     Console().print(table)
     print(words)
+    if options.tensorboard:
+        print(f"curves: tensorboard --logdir {out}")
 
 
 def play(options: argparse.Namespace, rest: Sequence[str]) -> None:

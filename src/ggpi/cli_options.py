@@ -4,8 +4,6 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn
 
-import ggpi
-
 EXAMPLES = """\
 examples:
   ggpi list                                             the experiments, each a figure or table of the paper
@@ -75,6 +73,16 @@ class _Parser(argparse.ArgumentParser):
         raise ValueError(f"{message}; see {self.prog} --help")
 
 
+class _Version(argparse.Action):
+    """Looks the version up only when it is wanted."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"ggpi {version('ggpi')}")
+        parser.exit()
+
+
 def parser() -> argparse.ArgumentParser:
     """What `ggpi` understands; `command` is the name of the command.
 
@@ -89,7 +97,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=RAW,
         allow_abbrev=False,
     )
-    whole.add_argument("--version", action="version", version=f"ggpi {ggpi.__version__}")
+    whole.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add(commands, "list", "", help="name all experiments")
     for add in (_add_run, _add_plot, _add_pretrain, _add_fit, _add_diagnose, _add_play, _add_eq):
@@ -197,6 +205,9 @@ def _add_fit(commands: Any) -> None:
     )
     command.add_argument("--preset", metavar="P", help="of the ant: tiny, cpu or paper (default: cpu)")
     command.add_argument("--out", type=Path, metavar="DIR", help="default: results/fit-WORLD-…")
+    command.add_argument(
+        "--tensorboard", action="store_true", help="write curves for TensorBoard to DIR, too"
+    )
     command.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
 
 

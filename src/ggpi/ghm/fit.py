@@ -71,6 +71,7 @@ def fit(
     one is alive. `spec` says which numbers of a state are special.
     Of memory-mapped transitions larger than `memory` (in GB), random whole episodes are used, and a warning says
     how many; a training takes up to five times this memory.
+    With `tensorboard`, the metrics are also written to `out` as an event file, which TensorBoard shows.
     `watch` is called with the step and the models stacked horizon by horizon, before the first and after
     every chunk; it copies what it keeps, for the next chunk overwrites them.
 
@@ -99,19 +100,15 @@ def fit(
         with progress(recipe.steps, "fit") as advance:
             ready = prepare(policies, data, horizons, recipe, spec, key)
             fingerprint = _fingerprint(recipe, horizons, spec, key, data, policies) if out else ""
-            log = TrainingLog(out, fingerprint, tensorboard)
+            labels = [f"{policy.name} {horizon:g}" for horizon in horizons for policy in policies]
+            log = TrainingLog(out, fingerprint, tensorboard, labels)
             models = _train(ready, log, watch or (lambda step, models: None), advance)
         per_horizon = {h: _slice(models, i, len(policies)) for i, h in enumerate(horizons)}
         one_step = None
         if isinstance(space, Discrete):
-            one_step = _fit_one_step(
-                policies,
-                data,
-                recipe,
-                spec,
-                key,
-                TrainingLog(Path(out) / "one-step" if out else None, fingerprint, tensorboard),
-            )
+            folder = Path(out) / "one-step" if out else None
+            log_of_one = TrainingLog(folder, fingerprint, tensorboard, ["next state"])
+            one_step = _fit_one_step(policies, data, recipe, spec, key, log_of_one)
         ghms = GHMs(tuple(policies), gamma, alphas, per_horizon, one_step)
         if log.directory:
             saving.save(log.directory / "models", ghms)

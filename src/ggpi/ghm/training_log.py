@@ -3,11 +3,13 @@
 OUT/metrics.jsonl    a line per chunk: step, loss and held-out score of each model, steps per second
 OUT/checkpoint/      weights, slow copy and moments of the last checkpoint, written at one stroke
 OUT/models/          the finished models, as `ggpi.save` writes them
+OUT/events.out.…     the same metrics for TensorBoard, on demand
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import numpy as np
 
 from ggpi import io
 from ggpi.errors import FileError
+from ggpi.ghm.event_file import EventFile
 from ggpi.reading import parse_json, read_text, short
 from ggpi.verifying import fits, matching
 
@@ -30,15 +33,17 @@ class TrainingLog:
     EVERY = 20.0
     """Seconds between checkpoints."""
 
-    def __init__(self, out: str | Path | None, fingerprint: str, tensorboard: bool):
+    def __init__(
+        self, out: str | Path | None, fingerprint: str, tensorboard: bool, labels: Sequence[str] = ()
+    ):
         self.directory = Path(out) if out else None
+        self.labels, self.tensorboard, self.events = labels, tensorboard, None
         self.fingerprint, self.written, self.last_step = fingerprint, time.monotonic(), 0
         if tensorboard and not out:
             raise ValueError("tensorboard=True needs out=, the directory where its files go")
         if self.directory:
             self.directory.mkdir(parents=True, exist_ok=True)
             io.sweep(self.directory)
-        self.board = _summary_writer(self.directory) if tensorboard and self.directory else None
 
     def resume(self, initial: Any) -> tuple[Any, int]:
         """The state to start from, and how many steps it has behind it."""
@@ -87,9 +92,12 @@ class TrainingLog:
         row = {"step": step, "loss": loss, "held_out": held_out, "steps_per_second": round(rate, 2)}
         with (self.directory / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(io.to_json(row).replace("\n", "") + "\n")
-        if self.board:
+        if self.tensorboard:
+            self.events = self.events or EventFile(self.directory, self.last_step)
+            scalars = {"steps_per_second": rate, "loss": loss.mean(), "held_out": held_out.mean()}
             for name, values in (("loss", loss), ("held_out", held_out)):
-                self.board.add_scalar(name, float(values.mean()), step)
+                scalars |= {f"{name}/{label}": x for label, x in zip(self.labels, values, strict=True)}
+            self.events.write(step, {tag: float(value) for tag, value in scalars.items()})
 
     def _forget_metrics_after(self, step: int) -> None:
         path = self.directory / "metrics.jsonl" if self.directory else None
@@ -104,13 +112,3 @@ def _step_of(line: str, path: Path) -> int:
     if not isinstance(row, dict) or not fits(row.get("step"), int):
         raise FileError(path, f"expected a number in {short(line)}", field="step")
     return row["step"]
-
-
-def _summary_writer(directory: Path):
-    try:
-        from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ImportError(
-            "tensorboard=True needs tensorboardX: pip install '.[tensorboard]' in the checkout"
-        ) from error
-    return SummaryWriter(str(directory))

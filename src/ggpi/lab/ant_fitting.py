@@ -10,21 +10,28 @@ from rich.console import Group, RenderableType
 from ggpi import io
 from ggpi.diagnosis.verdict import judge
 from ggpi.envs.ant import SPEC
+from ggpi.lab import ant, loss_curves
 from ggpi.lab.ant_calibration import calibration, calibration_table, ratios
 from ggpi.lab.ant_models import FitConfig, fit_models
 from ggpi.lab.verdict_table import verdict_table
 from ggpi.lab.world_file import World, claim
 from ggpi.locking import sole_writer
+from ggpi.mdp import beta_of
+from ggpi.shipped import pretrained
 
 
-def fit_ant(config: FitConfig, out: Path) -> tuple[RenderableType, str]:
+def fit_ant(config: FitConfig, out: Path, tensorboard: bool = False) -> tuple[RenderableType, str]:
     """Learns the models and keeps them in `out`; how they are calibrated, and what to do next."""
     relative = tuple(SPEC.names[i] for i in SPEC.relative)
     world = World("ggpi/SparseAnt-v0", SPEC.names, relative, (), {"target": None}, "8 numbers")
     with sole_writer(out, "ggpi fit ant"):
         claim(out, world, asdict(config))
-        ghms = fit_models(config, out)
-    words = f"models: {out / 'models'}\nnext:   ggpi play {out} --reward target:x=2,y=2,radius=.3 --depth 2"
+        names = [policy.name for policy in pretrained("ant-policies")]
+        horizons = ant.GAMMA, beta_of(ant.GAMMA, ant.ALPHA)
+        with loss_curves.drawing(out, names, horizons, len(SPEC.names)) as watch:
+            ghms = fit_models(config, out, tensorboard=tensorboard, watch=watch)
+    files = f"models: {out / 'models'}\nlosses: {out / 'losses.png'}"
+    words = f"{files}\nnext:   ggpi play {out} --reward target:x=2,y=2,radius=.3 --depth 2"
     found = calibration(ghms)
     numbers = judged(found)
     io.write_json(out / "verdict.json", numbers)

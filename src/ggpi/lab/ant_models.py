@@ -68,13 +68,15 @@ class FitConfig:
         return cls()
 
 
-def fit_models(config: FitConfig, out: Path | None = None) -> GHMs:
+def fit_models(config: FitConfig, out: Path | None = None, **logging: Any) -> GHMs:
     """The models of the four policies at both horizons; kept in `out`, and taken up from there."""
-    return learn(config, pretrained("ant-policies"), ant.GAMMA, ant.ALPHA, out)
+    return learn(config, pretrained("ant-policies"), ant.GAMMA, ant.ALPHA, out, **logging)
 
 
-def learn(config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None) -> GHMs:
-    """Models of any of the policies and horizons, trained as the config says."""
+def learn(
+    config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None, **logging: Any
+) -> GHMs:
+    """Models of any of the policies and horizons, trained as the config says; `logging` is for `ggpi.fit`."""
     if out is not None and (found := finished(out, policies)):
         return found
     return fit(
@@ -91,6 +93,7 @@ def learn(config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, 
         decay=config.decay,
         spec=SPEC,
         out=out,
+        **logging,
     )
 
 

@@ -28,6 +28,7 @@ from ggpi.diagnosis.verdict import KNOWING_NOTHING, judge
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.fit import fit, split
 from ggpi.ghm.recipe import PRESETS
+from ggpi.lab import loss_curves
 from ggpi.lab.verdict_table import verdict_table
 from ggpi.lab.world_file import World, claim, look
 from ggpi.locking import sole_writer
@@ -72,22 +73,26 @@ class WorldConfig:
     """Seed of data and training."""
 
 
-def fit_world(config: WorldConfig, out: Path) -> tuple[RenderableType, str]:
+def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tuple[RenderableType, str]:
     """Learns models and keeps them in `out`; held-out scores with a verdict, and what to do next."""
     world, policies = prepare(config)
     with sole_writer(out, "ggpi fit"):
         claim(out, world, asdict(config))
         data = transitions(config, world, policies, out)
-        ghms = fit(
-            policies,
-            data,
-            config.gamma,
-            config.alpha,
-            key=jax.random.key(config.seed),
-            steps=config.steps,
-            spec=world.spec,
-            out=out,
-        )
+        horizons = config.gamma, beta_of(config.gamma, config.alpha)
+        with loss_curves.drawing(out, distinct(policies), horizons, len(world.names)) as watch:
+            ghms = fit(
+                policies,
+                data,
+                config.gamma,
+                config.alpha,
+                key=jax.random.key(config.seed),
+                steps=config.steps,
+                spec=world.spec,
+                out=out,
+                tensorboard=tensorboard,
+                watch=watch,
+            )
         losses = held_out_losses(ghms, out) / len(world.names)
         numbers = fit_verdict(ghms, data, losses, jax.random.key(config.seed))
         io.write_json(out / "verdict.json", numbers)
@@ -240,6 +245,7 @@ def next_words(world: World, data: Transitions, out: Path) -> str:
     env = f" --env {world.env}" if ":" in world.env else ""
     lines = [
         f"models: {out / 'models'}",
+        f"losses: {out / 'losses.png'}",
         f"state:  {', '.join(world.names)}",
         f"next:   ggpi diagnose {out} --env {world.env}{keys}",
         f"        ggpi play {out}{env} --reward target:{place},radius={radius:.2g} --depth 2",

@@ -61,7 +61,7 @@ def test_default_directory_names_the_run(dummy):
 def test_interrupted_run_goes_on(dummy, capsys):
     dummy.STOP_AT.append(3)
     assert run() == 130
-    assert "the same command goes on" in error(capsys)
+    assert "the same command continues" in error(capsys)
     assert not (OUT / "metrics.json").exists()
     assert not [path for path in OUT.rglob("*") if path.name.startswith(".")]
     assert main(["plot", str(OUT)]) == 2 and "unfinished" in error(capsys)
