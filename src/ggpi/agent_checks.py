@@ -6,6 +6,7 @@ found before numbers are computed.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,11 @@ from ggpi.ghm.model import AbstractModel
 from ggpi.reals import whole
 from ggpi.saving import Foreign
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
+
+MOST = 2**17
+"""Switching policies of one agent; more take gigabytes and minutes before the first sample is drawn."""
+SECONDS_PER_SAMPLE = 4e-6
+"""What the ant's models take on two cores."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,7 @@ def checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None
         raise ValueError("give either a depth or a set of switching policies")
     if gsps is None:
         depth = whole(depth, "depth")
+        _check_depth(len(ghms.policies), depth)
         return compositions(len(ghms.policies), depth, _alphas_of(ghms, depth))
     chosen = gsp_set(gsps)
     ghms.check(chosen)
@@ -155,6 +162,30 @@ def checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None
         names = ", ".join(gsp.name(ghms.names) for gsp in missing)
         raise ValueError(f"the set is not suffix-closed; it lacks {names} (ggpi.suffix_closure adds them)")
     return chosen
+
+
+def _check_depth(num_policies: int, depth: int) -> None:
+    """Raises before anything is built that would not fit into memory."""
+    deepest = next((m - 1 for m in range(1, depth + 1) if num_policies**m > MOST), depth)
+    if depth > deepest:
+        raise ValueError(
+            f"depth {depth} over {num_policies} policies makes {num_policies}^{depth} switching policies, an agent "
+            f"takes at most {MOST:,}: use a depth of at most {deepest}, fewer policies, or a set of your own with gsps="
+        )
+
+
+def warn_if_slow(gsps: GSPs, num_samples: int) -> None:
+    """Says what an action will cost if that is more than some seconds.
+
+    Beyond the paper: kindness to whoever waits
+    """
+    seconds = len(gsps) * num_samples * SECONDS_PER_SAMPLE
+    if seconds > 4:
+        warnings.warn(
+            f"{len(gsps):,} switching policies with {num_samples} samples each: an action takes roughly "
+            f"{seconds:.0f} s on two cores, the first one minutes more. A smaller depth or fewer samples cost less",
+            stacklevel=3,
+        )
 
 
 def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:

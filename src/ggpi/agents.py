@@ -25,6 +25,7 @@ from ggpi.agent_checks import (
     checked_set,
     checked_spaces,
     checked_states,
+    warn_if_slow,
 )
 from ggpi.evaluation.payment import OnHost, checked_payment
 from ggpi.evaluation.planning import (
@@ -132,6 +133,7 @@ class GGPIAgent:
         num_samples = whole(num_samples, "num_samples")
         check_policies(ghms)
         self.ghms, self.num_samples, self.gsps = ghms, num_samples, checked_set(ghms, depth, gsps)
+        warn_if_slow(self.gsps, num_samples)
         self._models = stacked_models(ghms, terminal)
         self._spaces = checked_spaces(ghms, self._models)
         self.first_actions = checked_first_actions(first_actions, self._spaces.num_actions, ghms)

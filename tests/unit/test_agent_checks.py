@@ -8,7 +8,7 @@ import pytest
 
 import ggpi
 from ggpi import rewards
-from ggpi.agent_checks import checked_set
+from ggpi.agent_checks import _check_depth, checked_set, warn_if_slow
 from ggpi.ghm.frame import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.saving import Foreign
@@ -139,3 +139,26 @@ def test_terminal_is_tried_on_its_own(terminal, words):
 def test_policies_that_were_not_saved_are_asked_for():
     with pytest.raises(ValueError, match=r"without the code of mine; .*ggpi\.load\(path, policies="):
         ggpi.GGPIAgent(learned(Foreign("mine", "module:Mine")), rewards.target((0.0, 0.0), 1.0), depth=1)
+
+
+@pytest.mark.parametrize(("num_policies", "deepest"), [(4, 8), (2, 17), (1000, 1), (200_000, 0)])
+def test_a_depth_that_is_too_large_says_which_is_not(num_policies, deepest):
+    _check_depth(num_policies, deepest)
+    words = rf"depth {deepest + 4} over {num_policies} policies makes .* at most {deepest}, fewer policies"
+    with pytest.raises(ValueError, match=words):
+        _check_depth(num_policies, deepest + 4)
+    _check_depth(1, 10_000)
+
+
+def test_depth_12_raises_before_it_starts():
+    mdp = ggpi.envs.four_rooms()
+    ghms = ggpi.exact_ghms(mdp, [ggpi.TabularPolicy.constant(mdp, a) for a in range(4)], 0.9, 0.1)
+    with pytest.raises(ValueError, match="4\\^12 switching policies"):
+        ggpi.GGPIAgent(ghms, mdp.indicator((1, 11)), depth=12)
+
+
+def test_slow_actions_are_announced():
+    some = ggpi.compositions(2, 3, 0.5)
+    warn_if_slow(some, 100)
+    with pytest.warns(UserWarning, match="8 switching policies with 1000000 samples each: .* roughly 32 s"):
+        warn_if_slow(some, 1_000_000)
