@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from rich.table import Table
 from ggpi.agents import GGPIAgent
 from ggpi.comparison import compare, executed
 from ggpi.diagnosis.report import names as distinct
+from ggpi.envs import opengl
 from ggpi.ghm.base import GHMs
 from ggpi.lab.comparison_report import write_comparison
 from ggpi.lab.film import check_film_name, film
@@ -164,6 +166,8 @@ def _filming(world: World, video: Path | None) -> Iterator[tuple[gymnasium.Env, 
         finally:
             env.close()
         return
+    if kind := opengl.choose():
+        os.environ.setdefault("MUJOCO_GL", kind)  # before MuJoCo is imported
     _check_video(world, video)
     env = world.make(render_mode="rgb_array")
     try:
@@ -188,10 +192,18 @@ def _check_video(world: World, video: Path) -> None:
 
 
 def _picture(env: gymnasium.Env) -> np.ndarray:
+    """A picture of the environment; each graphics library fails in its own way."""
+    name = env.spec.id if env.spec else str(env)
     try:
         return np.asarray(env.render())
-    except gymnasium.error.Error as error:
-        raise ValueError(f"no picture of {env.spec.id if env.spec else env}: {error}") from error
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise ValueError(
+            f"no picture of {name}: {error}; most need pygame, which pip install '.[video]' in the checkout brings"
+        ) from error
+    except Exception as error:
+        hint = opengl.MISSING.format(why=" ".join(str(error).split()))
+        said = hint if hasattr(env.unwrapped, "mujoco_renderer") else repr(error)
+        raise ValueError(f"no picture of {name}: {said}") from error
 
 
 def table(

@@ -1,6 +1,7 @@
 """`ggpi play`: an agent in the world of its models, as a table and as a film."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,11 +14,13 @@ from gymnasium.spaces import Box
 
 import ggpi
 from ggpi.cli import main
+from ggpi.envs import opengl
 from ggpi.ghm import GHMs
 from ggpi.ghm.frame import fit_frame, stack_modules
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.film import film
-from ggpi.lab.play import Episode, PlayConfig, table
+from ggpi.lab.play import Episode, PlayConfig, _filming, table
+from ggpi.lab.world_file import World
 from ggpi.policies.linear import linear_policy
 
 SPEC = ggpi.StateSpec(("place", "speed"), relative=(0,))
@@ -231,8 +234,37 @@ def test_a_picture_that_fails_leaves_no_film(saved, tmp_path, capsys, monkeypatc
 
     monkeypatch.setattr(Line, "render", fails)
     assert play(saved, *REWARD, "--video", str(tmp_path / "out.mp4")) == 2
-    assert "no picture of test/Line-v0: paint is not installed" in capsys.readouterr().err
+    assert "no picture of test/Line-v0: paint is not installed; most need pygame" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_mujoco_is_filmed_without_a_screen(tmp_path, monkeypatch):
+    for module in ("imageio", "imageio_ffmpeg", "mujoco"):
+        pytest.importorskip(module)
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    if not (kinds := opengl.available()):
+        pytest.skip("neither EGL nor OSMesa is installed")
+    with _filming(World("Reacher-v5", ()), tmp_path / "out.mp4") as (env, add):
+        assert os.environ["MUJOCO_GL"] == kinds[0]
+        env.reset(seed=0)
+        add(env)
+        assert np.asarray(env.render()).std() > 10
+    assert (tmp_path / "out.mp4").exists()
+
+
+@pytest.mark.parametrize("is_mujoco", [True, False])
+def test_graphics_that_fail_say_what_to_install(saved, tmp_path, capsys, monkeypatch, is_mujoco):
+    def fails(self):
+        raise AttributeError("'NoneType' object has no attribute 'glGetError'")
+
+    monkeypatch.setattr(Line, "render", fails)
+    monkeypatch.setattr(Line, "mujoco_renderer", None, raising=False)
+    if not is_mujoco:
+        monkeypatch.delattr(Line, "mujoco_renderer")
+    assert play(saved, *REWARD, "--video", str(tmp_path / "out.mp4")) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no picture of test/Line-v0" in line and "glGetError" in line
+    assert ("install libegl1 or libosmesa6" in line) == is_mujoco
 
 
 def test_rows_say_what_happened():

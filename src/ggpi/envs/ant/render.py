@@ -5,22 +5,15 @@
 
 from __future__ import annotations
 
-import ctypes.util
-import os
-import sys
 from importlib import import_module
 from typing import Any
 
 import mujoco
 import numpy as np
 
+from ggpi.envs import opengl
 from ggpi.envs.ant import physics
 
-LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
-MISSING = (
-    "no off-screen OpenGL works here ({why}): install libegl1 or libosmesa6, or set MUJOCO_GL to egl, osmesa "
-    "or glfw, whichever you have; everything but rendering works without"
-)
 GREEN = np.array([0.13, 0.53, 0.2, 0.8], np.float32)
 
 
@@ -76,23 +69,12 @@ def open_context(width: int, height: int) -> Any:
 
     Beyond the paper: servers have no screen
     """
-    chosen = os.environ.get("MUJOCO_GL", "").lower()
-    kinds = [chosen] if chosen else available()
+    kind = opengl.choose()
     try:
-        if not kinds:
+        if not kind:
             raise OSError("neither the library EGL nor OSMesa was found")
-        context = import_module(f"mujoco.{kinds[0]}").GLContext(width, height)
+        context = import_module(f"mujoco.{kind}").GLContext(width, height)
         context.make_current()
         return context
     except Exception as error:  # each GL library fails in its own way
-        raise RuntimeError(MISSING.format(why=" ".join(str(error).split()))) from error
-
-
-def available() -> list[str]:
-    """The off-screen kinds of OpenGL whose libraries are installed, best first.
-
-    Beyond the paper: servers have no screen
-    """
-    if sys.platform == "darwin":
-        return ["cgl"]
-    return [kind for kind, library in LIBRARIES.items() if ctypes.util.find_library(library)]
+        raise RuntimeError(opengl.MISSING.format(why=" ".join(str(error).split()))) from error

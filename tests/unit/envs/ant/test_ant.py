@@ -190,10 +190,10 @@ def test_pictures():
 
 
 def test_without_opengl_the_message_says_what_to_do(monkeypatch):
-    from ggpi.envs.ant import render
+    from ggpi.envs import opengl
 
     monkeypatch.delenv("MUJOCO_GL", raising=False)
-    monkeypatch.setattr(render, "available", list)
+    monkeypatch.setattr(opengl, "available", list)
     env = SparseAnt(render_mode="rgb_array")
     env.reset(seed=0)
     with pytest.raises(RuntimeError, match="libegl1 or libosmesa6"):
