@@ -8,7 +8,7 @@ LOCKED := $(PIP) install --no-deps --require-hashes
 COMPILE = .venv-lock/bin/uv -q pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 TORCH  := torch==2.13.0
 
-.PHONY: demo test test-all test-seeds test-sb3 fuzz fuzz-slice mutants check docs bench lock clean
+.PHONY: demo test test-all test-pythons test-seeds test-sb3 fuzz fuzz-slice mutants check docs bench lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(READY)  ## zero-shot transfer in four-rooms, then of the ant: tables here, pictures and a clip on disk
@@ -24,6 +24,9 @@ test: $(READY)  ## the quick tests: ten minutes and 4 GB on two cores
 
 test-all: $(READY)  ## the slow tests too
 	@$(PYTEST) -m "" $(ARGS)
+
+test-pythons: $(READY)  ## what compiles, on the other Pythons of the metadata and with the newest JAX
+	@$(BIN)/python tests/pythons.py
 
 SEEDS    ?= 1 2 3
 ROUNDING ?= --xla_cpu_max_isa=SSE4_2 --xla_cpu_multi_thread_eigen=false
@@ -95,5 +98,5 @@ lock:  ## remake the lock files from pyproject.toml; ARGS=--upgrade takes the ne
 	@rm -rf .venv-lock
 
 clean:
-	@rm -rf .venv .venv-lock .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache build dist site
+	@rm -rf .venv .venv-lock .venv-pythons .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache build dist site
 	@rm -rf docs/reference
