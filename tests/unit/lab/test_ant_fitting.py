@@ -31,6 +31,23 @@ def test_tiny_models_are_calibrated_and_played(tmp_path, monkeypatch, capsys):
     assert "steps = 2, now it is 3; choose another --out" in capsys.readouterr().err
 
 
+def test_a_calibration_is_judged():
+    from ggpi.lab.ant_fitting import judged
+
+    def row(policy, energy, width):
+        return {
+            "policy": policy,
+            "energy": energy,
+            "model": {"within_along": width, "within_across": width},
+            "true": {"within_along": 1.0, "within_across": 1.0},
+        }
+
+    found = judged({"0.9": [row("up", 0.01, 1.1), row("down", 0.01, 3.0)], "0.8": [row("up", 0.9, 1.0)]})
+    assert found["up"]["0.9"]["verdict"] == "good"
+    assert (found["down"]["0.9"]["verdict"], found["down"]["0.9"]["why"]) == ("bad", ["3 times too wide"])
+    assert found["up"]["0.8"]["why"] == ["samples are distributed unlike true futures (energy 0.9)"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
