@@ -3,7 +3,9 @@
 All models (K policies × horizons) are one stacked module; a chunk of steps is one compiled scan with the data
 on the device, and Python runs only between chunks: to look at the loss, to log, and to write a checkpoint.
 Step i draws everything from key folded with i, so a run that was killed and started again with the same
-arguments and `out` gives bit for bit the models of one that never was.
+arguments and `out` gives bit for bit the models of one that never was. The number of steps is no part of that: a
+finished run continues when it is given more. With a constant learning rate it then gives the models of a run that had
+the larger number from the start; with a linear one it cannot, because the first steps were taken at other rates.
 """
 
 from __future__ import annotations
@@ -67,8 +69,10 @@ def fit(
     """Learns μ_γ and μ_β, β = γ(1−α), of every policy from transitions of any behaviour.
 
     What is not given comes from the preset. With `out`, metrics, checkpoints and the finished models are kept
-    there, and a run that was interrupted goes on; a second run in the same directory raises an error while the first
-    one is alive. `spec` says which numbers of a state are special.
+    there, and a run that was interrupted continues; a second run in the same directory raises an error while the first
+    one is alive. A finished run continues with a larger `steps`: bit for bit the models of a run of so many steps if
+    `decay` is "constant". If it is "linear", the learning rate, which had fallen to zero, follows the line of the
+    larger number from there on. `spec` says which numbers of a state are special.
     Of memory-mapped transitions larger than `memory` (in GB), random whole episodes are used, and a warning says
     how many; a training takes up to five times this memory.
     With `tensorboard`, the metrics are also written to `out` as an event file, which TensorBoard shows.
@@ -163,12 +167,12 @@ def _fit_one_step(
 
 def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None], advance: Advance) -> Any:
     steps, size = ready.setting.recipe.steps, ready.setting.recipe.chunk
-    state, done = log.resume(ready.state)
+    state, done = log.resume(ready.state, steps)
     watch(done, state.models)
     advance(done, f"compiling, then the first {min(size, steps)} steps…" if done < steps else "")
     begun, first = time.monotonic(), done
     while done < steps:
-        count = min(size, steps - done)
+        count = min(size - done % size, steps - done)
         state, losses = run_chunk((ready.setting, jnp.asarray(done)), state, count)
         losses = np.asarray(losses)
         log.check_finite(losses, done)
@@ -202,8 +206,6 @@ def _check(data: Transitions, recipe: Recipe, spec: StateSpec) -> None:
         raise ValueError(f"the spec names {spec.size} numbers, the states have {data.state.shape[1]}")
     if len(data) < recipe.batch_size:
         raise ValueError(f"{len(data)} transitions are fewer than a batch of {recipe.batch_size}")
-    if recipe.steps < 1:
-        raise ValueError(f"steps is at least 1, got {recipe.steps}")
 
 
 def _records(
@@ -268,11 +270,12 @@ def _slice(models: Any, place: int, count: int) -> Any:
 
 
 def _fingerprint(recipe, horizons, spec, key, data: Transitions, policies) -> str:
-    """A digest of everything that determines the result.
+    """A digest of everything that determines a step; how many there are is not part of it.
 
     Of policies it takes the arrays, and what they do: functions and settings have no bytes of their own.
     """
-    digest = hashlib.sha256(repr((recipe, horizons, spec, jax.__version__)).encode())
+    endless = dataclasses.replace(recipe, steps=1)
+    digest = hashlib.sha256(repr((endless, horizons, spec, jax.__version__)).encode())
     parts = [jax.random.key_data(key), *(getattr(data, field.name) for field in dataclasses.fields(data))]
     parts += jax.tree.leaves(eqx.filter(list(policies), eqx.is_array))
     parts.append(_deeds(PolicyBank(tuple(policies)), data.state))

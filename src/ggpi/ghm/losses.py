@@ -54,6 +54,10 @@ class CETD:
     """If given, targets come from a copy made every so many steps."""
     needs_density: ClassVar[bool] = False
 
+    def __post_init__(self):
+        if self.n_step < 1:
+            raise ValueError(f"n_step is at least 1, got {self.n_step}")
+
     def record(self, data: Transitions, num_policies: int, betas: Sequence[float]) -> Record:
         return record(data, num_policies, self.n_step)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Literal
 
 from ggpi.ghm.flow import FlowConfig
@@ -34,6 +35,11 @@ class Recipe:
     """Steps between two looks of Python at the training."""
 
     def __post_init__(self):
+        for name, least in (("steps", 1), ("batch_size", 1), ("chunk", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is at least {least}, got {getattr(self, name)}")
+        if not 0 <= self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate is a number from 0, got {self.learning_rate}")
         if self.decay not in ("linear", "constant"):
             raise ValueError(f"decay is 'linear' or 'constant', got {self.decay!r}")
 

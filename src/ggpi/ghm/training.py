@@ -61,20 +61,30 @@ def initial_state(models: Any, recipe: Recipe) -> State:
     return State(models, slow, _optimiser(recipe).init(eqx.filter(models, eqx.is_inexact_array)))
 
 
-@functools.partial(fast_jit, donate="all-except-first")
 def run_chunk(given: tuple[Setting, Array], state: State, count: int) -> tuple[State, Float[Array, "n M"]]:
-    """The state after `count` steps, beginning with step given[1], and their losses.
+    """The state after `count` steps, at most a chunk of the recipe, beginning with step given[1], and their losses.
 
     Paper: Eq 8
     """
-    setting, first = given
+    if count > given[0].recipe.chunk:
+        raise ValueError(f"a chunk has at most {given[0].recipe.chunk} steps, got {count}")
+    state, losses = _run((*given, jnp.asarray(count)), state)
+    return state, losses[:count]
+
+
+@functools.partial(fast_jit, donate="all-except-first")
+def _run(given: tuple[Setting, Array, Array], state: State) -> tuple[State, Float[Array, "n M"]]:
+    """One program for any number of steps: compiled for each number, a step would be rounded in several ways."""
+    setting, first, count = given
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def step(arrays, i):
-        state, losses = _step(setting, eqx.combine(arrays, static), i)
-        return eqx.filter(state, eqx.is_array), losses
+    def step(i, carry):
+        arrays, losses = carry
+        state, loss = _step(setting, eqx.combine(arrays, static), first + i)
+        return eqx.filter(state, eqx.is_array), losses.at[i].set(loss)
 
-    arrays, losses = jax.lax.scan(step, arrays, first + jnp.arange(count))
+    losses = jnp.zeros((setting.recipe.chunk, len(setting.betas)))
+    arrays, losses = jax.lax.fori_loop(0, count, step, (arrays, losses))
     return eqx.combine(arrays, static), losses
 
 

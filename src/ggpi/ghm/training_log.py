@@ -45,8 +45,8 @@ class TrainingLog:
             self.directory.mkdir(parents=True, exist_ok=True)
             io.sweep(self.directory)
 
-    def resume(self, initial: Any) -> tuple[Any, int]:
-        """The state to start from, and how many steps it has behind it."""
+    def resume(self, initial: Any, steps: int) -> tuple[Any, int]:
+        """The state to start from, and how many of the `steps` it has behind it."""
         if not self.directory or not (self.directory / "checkpoint" / "about.json").exists():
             self._forget_metrics_after(0)
             return initial, 0
@@ -60,6 +60,11 @@ class TrainingLog:
         step = about.get("step")
         if not isinstance(step, int) or step < 0:
             raise FileError(path, f"expected a number of steps, got {short(step)}", field="step")
+        if step > steps:
+            raise ValueError(
+                f"{self.directory} holds a run of {step} steps, now steps is {steps}; more steps continue it, "
+                "for fewer choose another out="
+            )
         saved = matching(leaves, [arrays[name] for name in sorted(arrays)], path)
         self.last_step = step
         self._forget_metrics_after(self.last_step)

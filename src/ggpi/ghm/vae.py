@@ -49,6 +49,11 @@ class VAEConfig:
     predict: Predict = "change"
     """The change of state, or the state itself."""
 
+    def __post_init__(self):
+        for name, least in (("width", 1), ("depth", 1), ("latent", 1), ("kl_weight", 0)):
+            if not getattr(self, name) >= least:
+                raise ValueError(f"{name} is at least {least}, got {getattr(self, name)}")
+
     def build(self, frame: Frame, *, key: Key) -> VAE:
         """A model with fresh weights."""
         keys = jax.random.split(key, 6)

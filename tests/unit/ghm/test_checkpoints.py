@@ -35,12 +35,12 @@ def logged(folder):
 )
 def test_a_changed_checkpoint(tmp_path, change, words):
     log = logged(tmp_path)
-    assert log.resume(STATE)[1] == 20
+    assert log.resume(STATE, 20)[1] == 20
     arrays, index = saved_files.read(tmp_path / "checkpoint")
     change(arrays, index["about"])
     saved_files.write(tmp_path / "checkpoint", arrays, index)
     with pytest.raises(ggpi.FileError, match=words):
-        log.resume(STATE)
+        log.resume(STATE, 20)
 
 
 @pytest.mark.parametrize("line", ["{}", "{3}", '{"step": "x"}', "[" * 9999 + "}", "\udcff}"])
@@ -49,7 +49,7 @@ def test_changed_metrics(tmp_path, line):
     with (tmp_path / "metrics.jsonl").open("ab") as file:
         file.write(line.encode("utf-8", "surrogateescape") + b"\n")
     with pytest.raises(ggpi.FileError, match=r"metrics\.jsonl"):
-        log.resume(STATE)
+        log.resume(STATE, 20)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -117,6 +118,51 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatc
         fit(POLICIES, DATA, 0.9, 0.25, key=KEY, out=tmp_path)
 
 
+def test_more_steps_continue_a_finished_run(tmp_path, monkeypatch):
+    """At a constant learning rate as if it had been longer from the start, also if the first run ends within a chunk.
+
+    A single step of a chunk is compiled as the others are: alone it would be rounded otherwise.
+    """
+    from ggpi.ghm import fit as module
+
+    recipe = module.Recipe(SMALL, batch_size=32, chunk=5, decay="constant")
+    monkeypatch.setitem(module.PRESETS, "cpu", recipe)
+    fresh = small_fit(steps=14)
+    first = small_fit(steps=6, out=tmp_path)
+    continued = small_fit(steps=14, out=tmp_path)
+    assert any((one != other).any() for one, other in zip(leaves(first), leaves(continued), strict=True))
+    for one, other, saved in zip(
+        leaves(fresh), leaves(continued), leaves(ggpi.load(tmp_path / "models")), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one, saved)
+    steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [5, 6, 10, 14]
+    with pytest.raises(ValueError, match="a run of 14 steps, now steps is 10; more steps continue it"):
+        small_fit(steps=10, out=tmp_path)
+    assert steps[-1] == json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["step"]
+
+
+def test_a_falling_learning_rate_follows_the_longer_line_when_a_run_continues(tmp_path, monkeypatch):
+    """6 steps of a fall over 6, then those from 6 of a fall over 14: killed in between, it is still the same."""
+    from ggpi.ghm import fit as module
+
+    monkeypatch.setitem(module.PRESETS, "cpu", module.Recipe(SMALL, batch_size=32, chunk=4))
+    monkeypatch.setattr(TrainingLog, "EVERY", 0.0)
+    small_fit(steps=6, out=tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    whole = small_fit(steps=14, out=tmp_path / "a")
+
+    def dies(step, models):
+        if step == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small_fit(steps=14, out=tmp_path / "b", watch=dies)
+    for one, other in zip(leaves(whole), leaves(small_fit(steps=14, out=tmp_path / "b")), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def gaussian(noise):
     network = MLP((1, 2), key=KEY)
     return GaussianPolicy(network=network, name="go", inputs=(0,), scale=(1.0,), noise=noise)
@@ -143,7 +189,7 @@ def test_policies_that_act_differently_are_told_apart(one, other):
 
 def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
     def stops(ready, log, *rest):
-        log.resume(ready.state)
+        log.resume(ready.state, 1)
         log.checkpoint(ready.state, 1, is_last=True)
         return ready.state.models
 
@@ -312,6 +358,8 @@ def broken(field, value):
         ({"loss": "ll2td"}, "LL2TD needs densities, which a VAE has not; use a flow"),
         ({"spec": ggpi.StateSpec(("x", "y"))}, "the spec names 2 numbers, the states have 1"),
         ({"steps": 0}, "steps is at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size is at least 1, got 0"),
+        ({"learning_rate": float("nan")}, "learning_rate is a number from 0, got nan"),
         ({"loss": "cemc", "data": walks(num_steps=10)}, "CEMC needs trajectories of policy"),
         ({"tensorboard": True}, "needs out="),
     ],

@@ -123,10 +123,12 @@ def test_everything_that_decides_the_result_is_in_the_fingerprint():
     }
     moved = replace(data, next_state=data.next_state + 1)
     others = {"data": moved, "key": jax.random.key(1), "horizons": (0.8,), "policies": POLICIES[::-1]}
-    others |= {"recipe": Recipe(steps=7), "spec": StateSpec(("y",))}
+    others |= {"recipe": Recipe(batch_size=7), "spec": StateSpec(("y",))}
     assert _fingerprint(**given) == _fingerprint(**given)
     for name, other in others.items():
         assert _fingerprint(**given | {name: other}) != _fingerprint(**given), name
+    longer = given | {"recipe": Recipe(steps=7)}
+    assert _fingerprint(**longer) == _fingerprint(**given), "more steps continue a run"
 
 
 def test_numbers_that_hardly_vary_are_not_blown_up():
