@@ -5,6 +5,7 @@
     Deterministic a = clip(f(x))                 a vector
     Clipped       a = clip(m + s ε)              (m, s) = f(x), ε ∼ N(0, I)
     Squashed      a = unscale(tanh(m + s ε))     (m, log s) = f(x)
+    Mode          a = mode of another policy     argmax, m, or unscale(tanh(m))
 
 `f` is written for one state and is itself a module, so its arrays are stacked like any others. Each kind knows
 its action space, which has to be the environment's.
@@ -179,6 +180,36 @@ class SquashedGaussianPolicy(eqx.Module):
     @property
     def action_space(self) -> Box:
         return _box(self.low, self.high)
+
+
+class ModePolicy(eqx.Module):
+    """Always the mode of another policy.
+
+    Beyond the paper: what Stable-Baselines3 calls deterministic
+    """
+
+    policy: Any
+
+    def check_parts(self, lead: Lead) -> None:
+        """There is a mode."""
+        if not hasattr(self.policy, "mode"):
+            raise ValueError(f"a {type(self.policy).__name__} has no mode")
+
+    def sample(self, state: Any, *, key: Key) -> Any:
+        """The most usual action; nothing is random."""
+        return self.policy.mode(state)
+
+    def mode(self, state: Any) -> Any:
+        """The same action."""
+        return self.policy.mode(state)
+
+    @property
+    def name(self) -> str:
+        return self.policy.name
+
+    @property
+    def action_space(self) -> Box | Discrete:
+        return self.policy.action_space
 
 
 def over_states(function: Any, state: Any) -> Any:

@@ -124,11 +124,18 @@ class Network(eqx.Module):
         check_result(self.__call__, (floats(*self.normalise.mean.shape),), (self.biases[-1].shape, "f"))
 
     def __call__(self, state: Float[Array, "D"]) -> Float[Array, "n"]:
+        return self.outputs(self.features(state))
+
+    def features(self, state: Float[Array, "D"]) -> Float[Array, "F"]:
+        """The inputs of the last layer."""
         x = self.normalise(state)
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = x if layer == 0 else self._activate(layer - 1, x)
-            x = weight @ x + bias
+        for layer, (weight, bias) in enumerate(zip(self.weights[:-1], self.biases[:-1], strict=True)):
+            x = self._activate(layer, weight @ x + bias)
         return x
+
+    def outputs(self, features: Float[Array, "F"]) -> Float[Array, "n"]:
+        """The last layer."""
+        return self.weights[-1] @ features + self.biases[-1]
 
     def _activate(self, layer: int, x: Any) -> Any:
         if self.activation == "PReLU":
@@ -188,7 +195,7 @@ class FixedDeviation(eqx.Module):
 class MeanAndLogDeviation(eqx.Module):
     """The two halves of a network's output, the second within [−20, 2].
 
-    Beyond the paper: SAC
+    Beyond the paper: SAC, TQC
     """
 
     network: Network
@@ -196,6 +203,48 @@ class MeanAndLogDeviation(eqx.Module):
     def __call__(self, state: Float[Array, "D"]) -> Any:
         mean, log_std = jnp.split(self.network(state), 2)
         return mean, jnp.clip(log_std, -20.0, 2.0)
+
+
+class FeatureNoise(eqx.Module):
+    """A network's mean within ±limit, and the deviation of noise that is linear in the last layer's inputs φ.
+
+    sⱼ² = Σᵢ φᵢ² σᵢⱼ² + 10⁻⁶
+
+    Beyond the paper: PPO and A2C with gSDE
+    """
+
+    network: Network
+    std: Float[Array, "..."]
+    """σ, a row for each input of the last layer."""
+    limit: Float[Array, "..."]
+
+    def check_parts(self, lead: Lead) -> None:
+        """A deviation for each input and output of the last layer."""
+        check_shape("std", self.std, self.network.weights[-1].shape[::-1])
+        check_shape("limit", self.limit, ())
+        check_positive("limit", self.limit)
+
+    def __call__(self, state: Float[Array, "D"]) -> Any:
+        features = self.network.features(state)
+        mean = jnp.clip(self.network.outputs(features), -self.limit, self.limit)
+        return mean, jnp.sqrt(features**2 @ self.std**2 + 1e-6)
+
+
+class FeatureLogNoise(eqx.Module):
+    """The same with the logarithm of the deviation.
+
+    Beyond the paper: SAC and TQC with gSDE, and squashed PPO
+    """
+
+    noise: FeatureNoise
+
+    @property
+    def network(self) -> Network:
+        return self.noise.network
+
+    def __call__(self, state: Float[Array, "D"]) -> Any:
+        mean, std = self.noise(state)
+        return mean, jnp.log(std)
 
 
 class Unscaled(eqx.Module):

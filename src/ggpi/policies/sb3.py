@@ -4,10 +4,12 @@ The zip holds `data`, readable JSON with pickled parts beside it, and `policy.pt
 the tensors; the activation and what else was chosen from the JSON; the policy's class and the spaces from their
 pickled parts, which `ggpi.policies.pickles` reads without executing anything. No other pickled part is opened.
 
-    ActorCriticPolicy (PPO, A2C)   clip(m + s ε), or softmax
-    SACPolicy                      unscale(tanh(m(x) + s(x) ε))
-    TD3Policy (TD3, DDPG)          unscale(tanh(m(x)))
-    DQNPolicy                      argmax
+    ActorCriticPolicy (PPO, A2C, TRPO)    clip(m + s ε), or softmax
+    SACPolicy, TQCPolicy                  unscale(tanh(m(x) + s(x) ε))
+    TD3Policy (TD3, DDPG)                 unscale(tanh(m(x)))
+    DQNPolicy, QRDQNPolicy                argmax
+
+With gSDE, `ggpi.policies.sb3_noise` says what s(x) is. TRPO, TQC and QR-DQN are those of sb3-contrib.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from ggpi.policies.archives import Archive, damaged
 from ggpi.policies.pickled_arrays import Name
 from ggpi.policies.sb3_fields import action_space, observation_size, pickled, statistics
 from ggpi.policies.sb3_layers import action_network, is_of_actor, log_std
+from ggpi.policies.sb3_noise import Exploration, exploration, feature_noise, mean_layer
 from ggpi.policies.torch_files import read_tensors
 from ggpi.reading import abbreviate
 
@@ -38,6 +41,8 @@ CLASSES = {
     "SACPolicy": ("stable_baselines3.sac.policies", "ReLU"),
     "TD3Policy": ("stable_baselines3.td3.policies", "ReLU"),
     "DQNPolicy": ("stable_baselines3.dqn.policies", "ReLU"),
+    "TQCPolicy": ("sb3_contrib.tqc.policies", "ReLU"),
+    "QRDQNPolicy": ("sb3_contrib.qrdqn.policies", "ReLU"),
 }
 """The classes that are read: their modules, and the activation that each has when none was chosen."""
 CHOICES = {
@@ -51,6 +56,7 @@ CHOICES = {
     "squash_output",
     "clip_mean",
     "n_critics",
+    "n_quantiles",
     "features_extractor_class",
     "features_extractor_kwargs",
     "share_features_extractor",
@@ -59,18 +65,22 @@ CHOICES = {
     "optimizer_kwargs",
 }
 """The entries of `policy_kwargs` whose meaning is known."""
+GREEDY = ("DQNPolicy", "QRDQNPolicy")
 FLATTEN = "<class 'stable_baselines3.common.torch_layers.FlattenExtractor'>"
 
 
-def load_sb3(path: str | Path, *, vecnormalize: Any = None, name: str | None = None) -> Any:
-    """A policy from a zip of Stable-Baselines3 (PPO, A2C, SAC, TD3, DDPG or DQN with an MLP).
+def load_sb3(
+    path: str | Path, *, vecnormalize: Any = None, deterministic: bool = False, name: str | None = None
+) -> Any:
+    """A policy from a zip of Stable-Baselines3 (PPO, A2C, SAC, TD3, DDPG or DQN) or sb3-contrib (TRPO, TQC, QR-DQN).
 
     It takes raw observations and gives the actions that are executed, in the environment's units. `vecnormalize`
-    is the file that `VecNormalize.save` wrote, or a pair (mean, var) of observations. The policy is called `name`,
-    or as the file.
+    is the file that `VecNormalize.save` wrote, or a pair (mean, var) of observations. With `deterministic` it always
+    takes the action of `predict(deterministic=True)`, the mode. The policy is called `name`, or as the file.
 
-    Nothing in the files is executed. One that is damaged, too large, or not supported (gSDE, images, dictionaries,
-    recurrent policies, custom networks) raises `ggpi.FileError`, which names the field.
+    Policies with an MLP are read, with or without gSDE, of which actions in one state keep their distribution but
+    lose their correlation over time. Nothing in the files is executed. One that is damaged, too large, or not supported
+    (images, dictionaries, recurrent policies, custom networks) raises `ggpi.FileError`, which names the field.
 
     Beyond the paper: policies that you already have
     """
@@ -89,30 +99,46 @@ def load_sb3(path: str | Path, *, vecnormalize: Any = None, name: str | None = N
         )
     space = action_space(path, about)
     normalise = _normaliser(vecnormalize, observation_size(path, about))
-    network = action_network(path, kind, tensors, normalise, _activation(path, about, kind), space)
-    return _policy(path, kind, network, tensors, space, name or path.stem)
+    noise = exploration(path, about, _choices(path, about), kind)
+    last = None if noise is None else mean_layer(kind, noise)
+    network = action_network(path, kind, tensors, normalise, _activation(path, about, kind), space, last)
+    given = path, kind, network, name or path.stem
+    is_discrete = isinstance(space, Discrete)
+    policy = _choosing(*given, space) if is_discrete else _moving(*given, space, tensors, noise)
+    return kinds.ModePolicy(policy) if deterministic else policy
 
 
-def _policy(path: Path, kind: str, network: Any, tensors: Any, space: Box | Discrete, name: str) -> Any:
-    if isinstance(space, Discrete):
-        if kind == "DQNPolicy":
-            return kinds.ChoicePolicy(networks.Greedy(network), name, int(space.n))
-        if kind == "ActorCriticPolicy":
-            return kinds.CategoricalPolicy(network, name, int(space.n))
-        raise FileError(path, f"Discrete, but a {kind} has actions in a Box", field="data.action_space")
-    if kind == "DQNPolicy":
-        raise FileError(path, "Box, but a DQNPolicy has Discrete actions", field="data.action_space")
-    low, high = jnp.asarray(space.low), jnp.asarray(space.high)
+def _choosing(path: Path, kind: str, network: Any, name: str, space: Discrete) -> Any:
+    """A policy with discrete actions."""
+    count = int(space.n)
+    if kind in GREEDY:
+        return kinds.ChoicePolicy(networks.Greedy(network), name, count)
     if kind == "ActorCriticPolicy":
-        steady = networks.FixedDeviation(network, log_std(path, tensors, len(low)))
-        return kinds.ClippedGaussianPolicy(function=steady, name=name, low=low, high=high)
+        return kinds.CategoricalPolicy(network, name, count)
+    raise FileError(path, f"Discrete, but a {kind} has actions in a Box", field="data.action_space")
+
+
+def _moving(
+    path: Path, kind: str, network: Any, name: str, space: Box, tensors: Any, noise: Exploration | None
+) -> Any:
+    """A policy whose actions are vectors."""
+    if kind in GREEDY:
+        raise FileError(path, f"Box, but a {kind} has Discrete actions", field="data.action_space")
+    low, high = jnp.asarray(space.low), jnp.asarray(space.high)
+    explored = None if noise is None else feature_noise(path, kind, tensors, network, noise)
+    if kind == "ActorCriticPolicy" and not (noise and noise.is_squashed):
+        function = explored or networks.FixedDeviation(network, log_std(path, tensors, len(low)))
+        return kinds.ClippedGaussianPolicy(function=function, name=name, low=low, high=high)
     if not np.isfinite(space.high - space.low).all():
         raise FileError(
             path, f"bounds that are not finite, but a {kind} scales by them", field="data.action_space"
         )
-    if kind == "SACPolicy":
-        return kinds.SquashedGaussianPolicy(networks.MeanAndLogDeviation(network), name, low, high)
-    return kinds.DeterministicPolicy(networks.Unscaled(network, low, high), name, low, high)
+    if kind == "TD3Policy":
+        return kinds.DeterministicPolicy(networks.Unscaled(network, low, high), name, low, high)
+    function = (
+        networks.MeanAndLogDeviation(network) if explored is None else networks.FeatureLogNoise(explored)
+    )
+    return kinds.SquashedGaussianPolicy(function, name, low, high)
 
 
 def _existing(path: str | Path) -> Path:
@@ -162,8 +188,6 @@ def _choices(path: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 def _check_choices(path: Path, about: dict[str, Any]) -> None:
     chosen = _choices(path, about)
-    if about.get("use_sde") or chosen.get("use_sde"):
-        raise FileError(path, "gSDE (state-dependent exploration) is not supported", field="data.use_sde")
     unknown = sorted(chosen.keys() - CHOICES)
     if unknown:
         problem = "not an option that is known, so the policy is not read"

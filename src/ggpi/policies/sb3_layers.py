@@ -1,7 +1,8 @@
 """The actor's layers among the tensors of a Stable-Baselines3 policy, by their names.
 
 PyTorch names a layer by its place in a sequence: `q_net.q_net.0.weight`, then an activation at place 1, then
-`q_net.q_net.2.weight`. Versions before 1.8 could share the first layers of actor and critic.
+`q_net.q_net.2.weight`. Versions before 1.8 could share the first layers of actor and critic. QR-DQN's last layer gives
+quantiles of each action's value; their mean, which is all that its policy looks at, is a linear layer too.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ ACTORS = {
     "SACPolicy": Actor(("actor.latent_pi",), ("actor.mu", "actor.log_std")),
     "TD3Policy": Actor(("actor.mu",), ()),
     "DQNPolicy": Actor(("q_net.q_net",), ()),
+    "TQCPolicy": Actor(("actor.latent_pi",), ("actor.mu", "actor.log_std")),
+    "QRDQNPolicy": Actor(("quantile_net.quantile_net",), ()),
 }
 
 
@@ -55,13 +58,19 @@ def is_of_actor(kind: str, name: str) -> bool:
 
 
 def action_network(
-    path: Path, kind: str, tensors: Tensors, normalise: Normaliser, activation: str, space: Box | Discrete
+    path: Path,
+    kind: str,
+    tensors: Tensors,
+    normalise: Normaliser,
+    activation: str,
+    space: Box | Discrete,
+    last: tuple[str, ...] | None = None,
 ) -> Network:
-    """The network from observations to the numbers of the action distribution.
+    """The network from observations to the numbers of the action distribution; `last` replaces its last layers' names.
 
     Beyond the paper: the policies of Stable-Baselines3
     """
-    actor = ACTORS[kind]
+    actor = ACTORS[kind] if last is None else ACTORS[kind]._replace(last=last)
     custom = [name for name in tensors if "features_extractor." in name]
     if custom:
         raise FileError(path, "feature extractors are not supported", field=f"policy.pth: {custom[0][:80]}")
@@ -73,6 +82,8 @@ def action_network(
         pairs = [_linear(path, tensors, name) for name in actor.last]
         layers.append(_joined(path, pairs))
     size = int(space.n) if isinstance(space, Discrete) else len(space.low)
+    if kind == "QRDQNPolicy" and layers:
+        layers[-1] = _mean_of_quantiles(path, layers[-1], size)
     _check_sizes(path, layers, normalise.mean.shape[0], size * max(1, len(actor.last)))
     _check_slopes(path, layers, slopes, activation)
     weights, biases = zip(*layers, strict=True)
@@ -89,7 +100,7 @@ def log_std(path: Path, tensors: Tensors, size: int) -> Any:
 
     Beyond the paper: the policies of Stable-Baselines3
     """
-    values = _tensor(path, tensors, "log_std")
+    values = tensor(path, tensors, "log_std")
     if values.shape != (size,):
         problem = f"shape {values.shape}, but actions have {size} numbers"
         raise FileError(path, problem, field="policy.pth: log_std")
@@ -115,18 +126,22 @@ def _sequence(path: Path, tensors: Tensors, prefix: str, activation: str) -> tup
         )
         raise FileError(path, problem, field=f"policy.pth: {prefix}")
     layers = [_linear(path, tensors, f"{prefix}.{n}") for n in linear]
-    return layers, [_tensor(path, tensors, f"{prefix}.{n}.weight") for n in learned]
+    return layers, [tensor(path, tensors, f"{prefix}.{n}.weight") for n in learned]
 
 
 def _linear(path: Path, tensors: Tensors, name: str) -> tuple[np.ndarray, np.ndarray]:
-    weight, bias = (_tensor(path, tensors, f"{name}.{part}") for part in ("weight", "bias"))
+    weight, bias = (tensor(path, tensors, f"{name}.{part}") for part in ("weight", "bias"))
     if weight.ndim != 2 or bias.shape != weight.shape[:1]:
         problem = f"weight {weight.shape} and bias {bias.shape} are not a linear layer"
         raise FileError(path, problem, field=f"policy.pth: {name}")
     return weight, bias
 
 
-def _tensor(path: Path, tensors: Tensors, name: str) -> np.ndarray:
+def tensor(path: Path, tensors: Tensors, name: str) -> np.ndarray:
+    """A tensor of this name, with finite numbers.
+
+    Beyond the paper: the policies of Stable-Baselines3
+    """
     if name not in tensors:
         there = abbreviate(sorted(tensors)) if tensors else "nothing of it"
         raise FileError(
@@ -145,6 +160,19 @@ def _joined(path: Path, pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.
         raise FileError(path, f"last layers with {inputs} inputs, which should be equal", field="policy.pth")
     weights, biases = zip(*pairs, strict=True)
     return np.concatenate(weights), np.concatenate(biases)
+
+
+def _mean_of_quantiles(
+    path: Path, layer: tuple[np.ndarray, np.ndarray], size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The layer of each action's mean value: outputs are quantile by quantile, action by action."""
+    outputs = len(layer[1])
+    if outputs % size:
+        problem = f"gives {outputs} numbers, which are not quantiles of {size} actions"
+        raise FileError(path, problem, field="policy.pth")
+    parts = (part.reshape(-1, size, *part.shape[1:]) for part in layer)
+    weight, bias = (part.mean(axis=0, dtype=np.float64).astype(np.float32) for part in parts)
+    return weight, bias
 
 
 def _check_sizes(path: Path, layers: list[Any], observation: int, action: int) -> None:

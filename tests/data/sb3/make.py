@@ -1,16 +1,18 @@
-"""Trains tiny policies with Stable-Baselines3 and records what they do: `python tests/data/sb3/make.py`.
+"""Trains tiny policies with Stable-Baselines3 and records what they do: `python tests/data/sb3/make.py [NAME …]`.
 
 Needs `pip install -e '.[sb3]'`. The zips are as Stable-Baselines3 wrote them, without optimisers and without the
 description of the machine. Beside each zip, an npz holds observations, the actions of
 `predict(deterministic=True)`, and the numbers of the action distribution.
 """
 
+import sys
 import zipfile
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import torch
+from sb3_contrib import QRDQN, TQC
 from stable_baselines3 import A2C, DQN, PPO, SAC, TD3
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
@@ -43,25 +45,39 @@ def normalised(env, **settings):
     return VecNormalize(DummyVecEnv([env]), **settings)
 
 
-def trainings():
-    """Name, trained model and its VecNormalize, if it has one."""
-    off_policy = {"learning_starts": 100, "batch_size": 32, "buffer_size": 1000, "seed": 0}
-    elu = {"net_arch": [8, 6], "activation_fn": torch.nn.ELU}
-    far = normalised(Arm, clip_obs=2.0)
-    yield "ppo-arm", PPO("MlpPolicy", far, n_steps=64, seed=0, policy_kwargs=elu).learn(512), far
-    uneven = {"net_arch": {"pi": [8], "vf": [4]}}
-    yield "a2c-cartpole", A2C("MlpPolicy", "CartPole-v1", seed=0, policy_kwargs=uneven).learn(500), None
-    small = {"net_arch": [8, 8]}
-    yield "sac-pendulum", SAC("MlpPolicy", "Pendulum-v1", policy_kwargs=small, **off_policy).learn(300), None
-    far = normalised(Arm)
-    gelu = {"net_arch": [6], "activation_fn": torch.nn.GELU}
-    yield "td3-arm", TD3("MlpPolicy", far, policy_kwargs=gelu, **off_policy).learn(300), far
-    learned = {"net_arch": [12, 4], "activation_fn": torch.nn.PReLU}
-    yield (
-        "dqn-cartpole",
-        DQN("MlpPolicy", "CartPole-v1", policy_kwargs=learned, **off_policy).learn(300),
-        None,
-    )
+OFF_POLICY = {"learning_starts": 100, "batch_size": 32, "buffer_size": 1000, "seed": 0}
+SMALL = {"net_arch": [8, 8]}
+ELU = {"net_arch": [8, 6], "activation_fn": torch.nn.ELU}
+GELU = {"net_arch": [6], "activation_fn": torch.nn.GELU}
+LEARNED = {"net_arch": [12, 4], "activation_fn": torch.nn.PReLU}
+UNEVEN = {"net_arch": {"pi": [8], "vf": [4]}}
+EXPLN = SMALL | {"use_expln": True, "log_std_init": 0.2}
+
+
+def on_arm(algorithm, chosen, num_steps, clip_obs=10.0, **settings):
+    """A model of the arm behind VecNormalize, which is returned too."""
+    far = normalised(Arm, clip_obs=clip_obs)
+    return algorithm("MlpPolicy", far, seed=0, policy_kwargs=chosen, **settings).learn(num_steps), far
+
+
+def on(env, algorithm, chosen, num_steps, **settings):
+    return algorithm("MlpPolicy", env, policy_kwargs=chosen, **settings).learn(num_steps), None
+
+
+TRAININGS = {
+    "ppo-arm": lambda: on_arm(PPO, ELU, 512, 2.0, n_steps=64),
+    "a2c-cartpole": lambda: on("CartPole-v1", A2C, UNEVEN, 500, seed=0),
+    "sac-pendulum": lambda: on("Pendulum-v1", SAC, SMALL, 300, **OFF_POLICY),
+    "td3-arm": lambda: on_arm(TD3, GELU, 300, **{k: v for k, v in OFF_POLICY.items() if k != "seed"}),
+    "dqn-cartpole": lambda: on("CartPole-v1", DQN, LEARNED, 300, **OFF_POLICY),
+    "gsde-arm": lambda: on_arm(PPO, ELU | {"full_std": False}, 512, n_steps=64, use_sde=True),
+    "gsde-pendulum": lambda: on("Pendulum-v1", SAC, EXPLN, 300, use_sde=True, **OFF_POLICY),
+    "tqc-pendulum": lambda: on("Pendulum-v1", TQC, SMALL | {"n_quantiles": 5}, 300, **OFF_POLICY),
+    "qrdqn-cartpole": lambda: on(
+        "CartPole-v1", QRDQN, SMALL | {"n_quantiles": 7}, 300, learning_rate=0.01, **OFF_POLICY
+    ),
+}
+"""For each name a trained model, and its VecNormalize if it has one."""
 
 
 def observations(model, vec):
@@ -78,13 +94,18 @@ def distribution(model, seen):
     """The numbers that the policy's network gives."""
     tensor = torch.as_tensor(seen, dtype=torch.float32)
     with torch.no_grad():
-        if isinstance(model, SAC):
-            mean, log_std, _ = model.actor.get_action_dist_params(tensor)
+        if isinstance(model, SAC | TQC):
+            mean, log_std, features = model.actor.get_action_dist_params(tensor)
+            if model.use_sde:
+                chosen = model.actor.action_dist.proba_distribution(mean, log_std, **features).distribution
+                log_std = chosen.stddev.log()
             return {"mean": mean.numpy(), "log_std": log_std.numpy()}
         if isinstance(model, TD3):
             return {}
         if isinstance(model, DQN):
             return {"values": model.q_net(tensor).numpy()}
+        if isinstance(model, QRDQN):
+            return {"values": model.quantile_net(tensor).mean(dim=1).numpy()}
         chosen = model.policy.get_distribution(tensor).distribution
         if hasattr(chosen, "logits"):
             return {"logits": chosen.logits.numpy()}
@@ -112,8 +133,10 @@ def record(name, model, vec):
 
 def main():
     torch.set_num_threads(1)
-    for name, model, vec in trainings():
-        record(name, model, vec)
+    for name in sys.argv[1:] or TRAININGS:
+        record(name, *TRAININGS[name]())
+    if sys.argv[1:]:
+        return
     x = torch.linspace(-6, 6, 49)
     values = {name: getattr(torch.nn, name)().eval()(x).numpy() for name in ACTIVATIONS}
     np.savez_compressed(HERE / "activations.npz", x=x.numpy(), **values)

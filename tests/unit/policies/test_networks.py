@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from ggpi.policies.networks import (
+    FeatureLogNoise,
+    FeatureNoise,
     FixedDeviation,
     Greedy,
     MeanAndLogDeviation,
@@ -71,6 +73,24 @@ def test_sac_limits_its_log_deviation():
     mean, log_std = MeanAndLogDeviation(constant([-70.0, 0.5, 70.0, -70.0, 1.5, 70.0]))(STATE)
     np.testing.assert_allclose(mean, [-70, 0.5, 70])
     np.testing.assert_allclose(log_std, [-20, 1.5, 2])
+
+
+def test_noise_of_features_has_the_marginal_deviation():
+    """φᵀE with independent Eᵢⱼ ∼ N(0, σᵢⱼ²) has the variance Σᵢ φᵢ² σᵢⱼ²; means are limited, deviations are not."""
+    whole, weights, biases = network((2, 3, 2), "Tanh")
+    features = np.tanh(weights[0] @ np.clip((np.asarray(STATE) - [1, 3]) / [2, 0.5], -8, 8) + biases[0])
+    std = np.array([[0.5, 2.0], [1.0, 30.0], [0.1, 0.0]])
+    means = weights[1] @ features + biases[1]
+    limit = np.abs(means).mean()
+    assert np.abs(means).min() < limit < np.abs(means).max()
+    noise = FeatureNoise(whole, jnp.asarray(std, jnp.float32), jnp.float32(limit))
+    mean, deviation = noise(STATE)
+    np.testing.assert_allclose(mean, np.clip(means, -limit, limit), rtol=1e-5)
+    wanted = np.sqrt([sum((features[i] * std[i, j]) ** 2 for i in range(3)) + 1e-6 for j in range(2)])
+    np.testing.assert_allclose(deviation, wanted, rtol=1e-5)
+    again, log = FeatureLogNoise(noise)(STATE)
+    np.testing.assert_array_equal(again, mean)
+    np.testing.assert_allclose(log, np.log(wanted), rtol=1e-5, atol=1e-6)
 
 
 def test_what_the_heads_make_of_outputs():

@@ -16,7 +16,7 @@ from ggpi import PolicyBank, load_sb3
 from ggpi.policies.networks import ACTIVATIONS, normaliser
 from ggpi.policies.sb3_layers import action_network
 from ggpi.typing import Policy
-from sb3_files import DATA, NAMES, loaded, recorded
+from sb3_files import DATA, NAMES, loaded, recorded, statistics
 
 KEY = jax.random.key(0)
 
@@ -32,8 +32,22 @@ def test_actions_are_those_of_the_real_thing(name):
     assert len(np.unique(known["actions"], axis=0)) > 1, "the policy does not do the same everywhere"
 
 
-def test_all_five_algorithms_are_recorded():
-    assert {name.split("-")[0] for name in NAMES} == {"ppo", "a2c", "sac", "td3", "dqn"}
+def test_all_algorithms_are_recorded():
+    known = {"ppo", "a2c", "sac", "td3", "dqn", "gsde", "tqc", "qrdqn"}
+    assert {name.split("-")[0] for name in NAMES} == known
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_deterministic_policies_take_the_mode(name, tmp_path):
+    known = recorded(name)
+    policy = load_sb3(DATA / f"{name}.zip", vecnormalize=statistics(name), deterministic=True)
+    assert isinstance(policy, Policy) and policy.name == name
+    assert policy.action_space == loaded(name).action_space
+    for actions in (policy.sample(known["states"], key=KEY), policy.mode(known["states"])):
+        np.testing.assert_allclose(actions, known["actions"], atol=1e-5, rtol=0)
+    assert PolicyBank([policy, load_sb3(DATA / f"{name}.zip", deterministic=True)]).members == ((0, 1),)
+    ggpi.save(tmp_path / "policy", policy)
+    assert eqx.tree_equal(policy, ggpi.load(tmp_path / "policy"))
 
 
 def test_distributions_are_those_of_the_real_thing():
@@ -41,17 +55,28 @@ def test_distributions_are_those_of_the_real_thing():
     mean, std = jax.vmap(loaded("ppo-arm").distribution)(known["states"])
     np.testing.assert_allclose(mean, known["mean"], atol=1e-5)
     np.testing.assert_allclose(std, known["std"], rtol=1e-5)
-    known = recorded("sac-pendulum")
-    mean, log_std = jax.vmap(loaded("sac-pendulum").function)(known["states"])
-    np.testing.assert_allclose(mean, known["mean"], atol=1e-5)
-    np.testing.assert_allclose(log_std, known["log_std"], atol=1e-5)
+    for name in ("sac-pendulum", "tqc-pendulum", "gsde-pendulum"):
+        known = recorded(name)
+        mean, log_std = jax.vmap(loaded(name).function)(known["states"])
+        np.testing.assert_allclose(mean, known["mean"], atol=1e-5)
+        np.testing.assert_allclose(log_std, known["log_std"], atol=1e-5)
     known, policy = recorded("a2c-cartpole"), loaded("a2c-cartpole")
     for action in (0, 1):
         logs = policy.log_prob(known["states"], np.full(60, action))
         np.testing.assert_allclose(logs, known["logits"][:, action], atol=1e-5)
-    known = recorded("dqn-cartpole")
-    values = jax.vmap(loaded("dqn-cartpole").function.network)(known["states"])
-    np.testing.assert_allclose(values, known["values"], atol=1e-5)
+    for name in ("dqn-cartpole", "qrdqn-cartpole"):
+        known = recorded(name)
+        values = jax.vmap(loaded(name).function.network)(known["states"])
+        np.testing.assert_allclose(values, known["values"], atol=1e-5)
+
+
+def test_noise_of_features_is_that_of_the_real_thing():
+    """Its deviation changes from state to state, and is the recorded one of gSDE's marginal."""
+    known = recorded("gsde-arm")
+    mean, std = jax.vmap(loaded("gsde-arm").distribution)(known["states"])
+    np.testing.assert_allclose(mean, known["mean"], atol=1e-5)
+    np.testing.assert_allclose(std, known["std"], rtol=1e-5)
+    assert known["std"].max() > 1.2 * known["std"].min()
 
 
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
@@ -65,15 +90,19 @@ def test_samples_follow_the_policy():
     known = recorded("a2c-cartpole")
     policy, states = loaded("a2c-cartpole"), np.tile(known["states"][3], (n, 1))
     share = np.exp(known["logits"][3, 1])
-    assert is_share(policy.sample(states, key=KEY), share, comparisons=3)
+    assert is_share(policy.sample(states, key=KEY), share, comparisons=4)
     known = recorded("ppo-arm")
     policy, states = loaded("ppo-arm"), np.tile(known["states"][3], (n, 1))
     actions = np.asarray(policy.sample(states, key=KEY))
     assert (actions >= [-1, -3]).all() and (actions <= [2, 0.5]).all()
     for coordinate, bound in ((0, 0.5), (1, -1.0)):
         share = stats.norm.cdf(bound, known["mean"][3, coordinate], known["std"][3, coordinate])
-        assert is_share(actions[:, coordinate] <= bound, share, comparisons=3)
-    for name in ("td3-arm", "dqn-cartpole"):
+        assert is_share(actions[:, coordinate] <= bound, share, comparisons=4)
+    known = recorded("gsde-arm")
+    policy, states = loaded("gsde-arm"), np.tile(known["states"][3], (n, 1))
+    share = stats.norm.cdf(0.3, known["mean"][3, 0], known["std"][3, 0])
+    assert is_share(np.asarray(policy.sample(states, key=KEY))[:, 0] <= 0.3, share, comparisons=4)
+    for name in ("td3-arm", "dqn-cartpole", "qrdqn-cartpole"):
         states = recorded(name)["states"]
         np.testing.assert_array_equal(loaded(name).sample(states, key=KEY), loaded(name).mode(states))
 

@@ -12,6 +12,8 @@ from ggpi.rewards import target
 
 sb3 = pytest.importorskip("stable_baselines3")
 torch = pytest.importorskip("torch")
+contrib = pytest.importorskip("sb3_contrib")
+KEY = jax.random.key(0)
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 from stable_baselines3.common.evaluation import evaluate_policy  # noqa: E402
@@ -19,6 +21,7 @@ from stable_baselines3.common.torch_layers import FlattenExtractor  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
 
 torch.set_num_threads(1)
+SDE = {"use_sde": True}
 OFF = {"learning_starts": 50, "batch_size": 16, "buffer_size": 1000}
 CASES = {
     "ppo": (sb3.PPO, "Pendulum-v1", {"n_steps": 64}, {"net_arch": [16, 16]}),
@@ -32,6 +35,18 @@ CASES = {
     "ddpg": (sb3.DDPG, "Pendulum-v1", OFF, {"net_arch": [16]}),
     "dqn": (sb3.DQN, "CartPole-v1", OFF, {"net_arch": [16, 16]}),
     "dqn-prelu": (sb3.DQN, "CartPole-v1", OFF, {"net_arch": [16, 16], "activation_fn": torch.nn.PReLU}),
+    "ppo-gsde": (sb3.PPO, "Pendulum-v1", {"n_steps": 64} | SDE, {"net_arch": [16, 16]}),
+    "ppo-gsde-linear": (sb3.PPO, "Pendulum-v1", {"n_steps": 64} | SDE, {"net_arch": [], "full_std": False}),
+    "ppo-gsde-squashed": (sb3.PPO, "Pendulum-v1", {"n_steps": 64} | SDE, {"squash_output": True}),
+    "a2c-gsde": (sb3.A2C, "Pendulum-v1", SDE, {"net_arch": [16], "use_expln": True, "log_std_init": 0.5}),
+    "sac-gsde": (sb3.SAC, "Pendulum-v1", OFF | SDE, {"net_arch": [16, 12]}),
+    "sac-gsde-free": (sb3.SAC, "Pendulum-v1", OFF | SDE, {"net_arch": [16], "clip_mean": 0.0}),
+    "sac-gsde-tight": (sb3.SAC, "Pendulum-v1", OFF | SDE, {"clip_mean": 0.05, "use_expln": True}),
+    "trpo": (contrib.TRPO, "Pendulum-v1", {"n_steps": 64}, {"net_arch": [16, 16]}),
+    "tqc": (contrib.TQC, "Pendulum-v1", OFF, {"net_arch": [16, 12], "n_quantiles": 5}),
+    "tqc-gsde": (contrib.TQC, "Pendulum-v1", OFF | SDE, {"net_arch": [16, 12]}),
+    "qrdqn": (contrib.QRDQN, "CartPole-v1", OFF, {"net_arch": [16, 16]}),
+    "qrdqn-few": (contrib.QRDQN, "CartPole-v1", OFF, {"n_quantiles": 3, "activation_fn": torch.nn.ELU}),
 }
 
 
@@ -59,8 +74,27 @@ def test_actions_agree(case, normalises, tmp_path):
     wanted, _ = model.predict(vec.normalize_obs(states), deterministic=True)
     policy = load_sb3(tmp_path / "policy.zip", vecnormalize=tmp_path / "vec.pkl")
     np.testing.assert_allclose(policy.mode(states), wanted, atol=1e-5, rtol=0)
+    steady = load_sb3(tmp_path / "policy.zip", vecnormalize=tmp_path / "vec.pkl", deterministic=True)
+    np.testing.assert_allclose(steady.sample(states, key=KEY), wanted, atol=1e-5, rtol=0)
+    if settings.get("use_sde"):
+        check_noise(model, policy, states, vec.normalize_obs(states))
     data = collect(env, [policy], 20, num_envs=2)
     assert data.action.shape == (20, *vec.action_space.shape) and PolicyBank([policy]).members == ((0,),)
+
+
+def check_noise(model, policy, states, seen):
+    """Mean and deviation before squashing are those of the real distribution."""
+    tensor = torch.as_tensor(seen, dtype=torch.float32)
+    with torch.no_grad():
+        if hasattr(model, "actor"):
+            mean, log_std, features = model.actor.get_action_dist_params(tensor)
+            real = model.actor.action_dist.proba_distribution(mean, log_std, **features).distribution
+        else:
+            real = model.policy.get_distribution(tensor).distribution
+    mean, deviation = jax.vmap(policy.function)(states)
+    deviation = np.exp(deviation) if hasattr(policy, "_unscale") else deviation
+    np.testing.assert_allclose(mean, real.mean, atol=1e-5)
+    np.testing.assert_allclose(deviation, real.stddev, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS))
@@ -104,7 +138,6 @@ def test_the_unsupported_are_refused_by_name(tmp_path):
         ("data.policy_class: .*MultiInputPolicy is not", sb3.DQN, "MultiInputPolicy", mixed, OFF),
         ("data.policy_class: .*ActorCriticCnnPolicy is not", sb3.PPO, "CnnPolicy", image, {"n_steps": 8}),
         ("data.observation_space: .*Discrete", sb3.A2C, "MlpPolicy", number, {}),
-        ("data.use_sde: gSDE", sb3.SAC, "MlpPolicy", "Pendulum-v1", OFF | {"use_sde": True}),
         ("features_extractor_class: .*Extractor", sb3.A2C, "MlpPolicy", plain, {"policy_kwargs": own}),
         ("data.policy_class: it names", sb3.DQN, Policy, plain, OFF),
     ):

@@ -93,8 +93,23 @@ def test_unsupported_policies_are_refused_by_name(tmp_path):
             load_sb3(path)
     with pytest.raises(ValueError, match=r"data.policy_class: it names mine.Policy"):
         load_sb3(changed_data(tmp_path, policy_class=named("mine", "Policy")))
-    with pytest.raises(ValueError, match=r"data.use_sde: gSDE"):
+    with pytest.raises(ValueError, match=r"data.use_sde: gSDE, which a TD3Policy does not have"):
+        load_sb3(changed_data(tmp_path, "td3-arm", use_sde=True))
+    with pytest.raises(
+        ValueError, match=r"log_std: shape \(2,\), but 6 features and 2 actions have \(6, 2\)"
+    ):
         load_sb3(changed_data(tmp_path, use_sde=True))
+    with pytest.raises(ValueError, match=r"log_std: shape \(6, 1\), but actions have 2 numbers"):
+        load_sb3(changed_data(tmp_path, "gsde-arm", use_sde=False))
+    for limit in (None, True, "2", float("nan")):
+        with pytest.raises(ValueError, match=r"policy_kwargs.clip_mean: .*, a number was expected"):
+            load_sb3(changed_data(tmp_path, "gsde-pendulum", policy_kwargs={"clip_mean": limit}))
+    with pytest.raises(ValueError, match=r"actor.mu.weight: the tensor is missing"):
+        load_sb3(changed_data(tmp_path, "gsde-pendulum", policy_kwargs={"clip_mean": 0}))
+    with pytest.raises(ValueError, match=r"gives 14 numbers, which are not quantiles of 3 actions"):
+        load_sb3(changed_data(tmp_path, "qrdqn-cartpole", action_space=blob(Discrete(3))))
+    with pytest.raises(ValueError, match=r"Box, but a QRDQNPolicy has Discrete actions"):
+        load_sb3(changed_data(tmp_path, "qrdqn-cartpole", action_space=blob(Box(-1, 1, (2,)))))
     for field, value in (
         ("features_extractor_class", "<class 'stable_baselines3.common.torch_layers.NatureCNN'>"),
         ("features_extractor_class", "<class 'mine.FlattenExtractor'>"),
