@@ -129,7 +129,6 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
     is_named = bool(rest) and not rest[0].startswith("-")
     world, fields = (one_of("world", rest[0], ["ant"]), rest[1:]) if is_named else ("", rest)
     use_compilation_cache()
-    find_own_modules(*rest)
     if world == "ant":
         with waiting("starting…"):
             from ggpi.lab.ant_fitting import FitConfig, fit_ant
@@ -148,6 +147,7 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
         if options.preset:
             raise ValueError("--preset is the ant's; for your own world there are --transitions and --steps")
         config = read_config("ggpi fit", WorldConfig, fields)
+        find_own_modules(config.env)
         name = re.sub(r"\W+", "-", config.env.split(":")[-1])
         out = options.out or Path("results") / f"fit-{name}-seed{config.seed}"
         table, words = fit_world(config, out, options.tensorboard)

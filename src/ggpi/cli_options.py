@@ -33,9 +33,10 @@ examples:
   ggpi fit --env Pendulum-v1 --policies swing.zip hold.zip --gamma .95 --alpha .1 --out models
   ggpi fit --env gymnasium_robotics:PointMaze_UMaze-v3 --keys observation --policies up.zip down.zip
   ggpi fit --env Pendulum-v1 --policies swing.zip hold.zip --data recorded.hdf5
+  ggpi fit --env Pendulum-v1 --policies swing.zip:swing.pkl hold.zip:hold.pkl      with files of VecNormalize.save
 
 Policies are zips of Stable-Baselines3 or directories of ggpi.save. A fit that was stopped continues when the same
-command is given again.
+command is given again, a finished one when --steps is larger.
 """
 DIAGNOSE_EXAMPLES = """\
 examples:

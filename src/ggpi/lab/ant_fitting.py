@@ -12,9 +12,10 @@ from ggpi.diagnosis.verdict import judge
 from ggpi.envs.ant import SPEC
 from ggpi.lab import ant, loss_curves
 from ggpi.lab.ant_calibration import calibration, calibration_table, ratios
-from ggpi.lab.ant_models import FitConfig, fit_models
+from ggpi.lab.ant_models import FitConfig, learn, train
+from ggpi.lab.fit_options import note_on_rates
 from ggpi.lab.verdict_table import verdict_table
-from ggpi.lab.world_file import World, claim
+from ggpi.lab.world_file import World, claim, record
 from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of
 from ggpi.shipped import pretrained
@@ -25,13 +26,18 @@ def fit_ant(config: FitConfig, out: Path, tensorboard: bool = False) -> tuple[Re
     relative = tuple(SPEC.names[i] for i in SPEC.relative)
     world = World("ggpi/SparseAnt-v0", SPEC.names, relative, (), {"target": None}, "8 numbers")
     with sole_writer(out, "ggpi fit ant"):
-        claim(out, world, asdict(config))
-        names = [policy.name for policy in pretrained("ant-policies")]
+        has_more_steps = claim(out, world, asdict(config))
+        policies = pretrained("ant-policies")
+        names = [policy.name for policy in policies]
         horizons = ant.GAMMA, beta_of(ant.GAMMA, ant.ALPHA)
         with loss_curves.drawing(out, names, horizons, len(SPEC.names)) as watch:
-            ghms = fit_models(config, out, tensorboard=tensorboard, watch=watch)
+            given = config, policies, ant.GAMMA, ant.ALPHA, out
+            obtain = train if has_more_steps else learn
+            ghms = obtain(*given, tensorboard=tensorboard, watch=watch)
+        record(out, world, asdict(config))
     files = f"models: {out / 'models'}\nlosses: {out / 'losses.png'}"
     words = f"{files}\nnext:   ggpi play {out} --reward target:x=2,y=2,radius=.3 --depth 2"
+    words += note_on_rates(config, has_more_steps)
     found = calibration(ghms)
     numbers = judged(found)
     io.write_json(out / "verdict.json", numbers)

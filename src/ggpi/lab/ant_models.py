@@ -17,9 +17,8 @@ from ggpi.data import Transitions
 from ggpi.envs.ant import SPEC, SparseAntVector
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.fit import fit
-from ggpi.ghm.losses import CETD
-from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import ant
+from ggpi.lab.fit_options import arguments, recipe_of
 from ggpi.lab.keeping import finished, kept
 from ggpi.shipped import names, pretrained, provenance
 
@@ -76,23 +75,25 @@ def fit_models(config: FitConfig, out: Path | None = None, **logging: Any) -> GH
 def learn(
     config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None, **logging: Any
 ) -> GHMs:
-    """Models of any of the policies and horizons, trained as the config says; `logging` is for `ggpi.fit`."""
+    """Models of any of the policies and horizons, trained as the config says, unless that is done already."""
     if out is not None and (found := finished(out, policies)):
         return found
+    return train(config, policies, gamma, alpha, out, **logging)
+
+
+def train(
+    config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None, **logging: Any
+) -> GHMs:
+    """Trains models as the config says; a training in `out` continues. `logging` is for `ggpi.fit`."""
     return fit(
         policies,
         transitions(config.num_transitions, config.seed),
         gamma,
         alpha,
         key=jax.random.key(config.seed),
-        model=VAEConfig(kl_weight=config.kl_weight, latent=config.latent),
-        loss=CETD(n_step=config.n_step),
-        steps=config.steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        decay=config.decay,
         spec=SPEC,
         out=out,
+        **arguments(recipe_of(config)),
         **logging,
     )
 

@@ -6,11 +6,13 @@ or read. A fit that was stopped goes on when the same command is given again.
 """
 
 import contextlib
+import itertools
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -29,8 +31,9 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.fit import fit, split
 from ggpi.ghm.recipe import PRESETS
 from ggpi.lab import loss_curves
+from ggpi.lab.fit_options import LossName, ModelName, arguments, note_on_rates, recipe_of
 from ggpi.lab.verdict_table import verdict_table
-from ggpi.lab.world_file import World, claim, look
+from ggpi.lab.world_file import World, claim, look, record
 from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.checks import check_policies, space_of
@@ -46,7 +49,8 @@ class WorldConfig:
     env: str
     """Gymnasium id, such as Pendulum-v1 or gymnasium_robotics:PointMaze_UMaze-v3."""
     policies: tuple[str, ...]
-    """Zips of Stable-Baselines3, or directories that ggpi.save wrote."""
+    """Zips of Stable-Baselines3, or directories that ggpi.save wrote. A zip whose observations were normalised is
+    given with its file of VecNormalize.save, as policy.zip:vecnormalize.pkl."""
     gamma: float = 0.95
     """Discount γ; models look 1/(1−γ) steps ahead on average."""
     alpha: float = 0.1
@@ -66,9 +70,27 @@ class WorldConfig:
     explore: float = 0.0
     """Share of these turns in which actions are random; agents that score first actions need some, such as 0.25."""
     steps: int = 10_000
-    """Training steps."""
+    """Training steps. More of them continue a fit that is finished."""
+    model: ModelName = "vae"
+    """vae, or flow: a normalising flow, which has densities."""
+    loss: LossName = "cetd"
+    """cetd, cemc (recorded futures alone), or ll2td (biased; needs the model flow)."""
+    n_step: int | None = None
+    """Recorded steps that cetd follows before the model is sampled; 20 unless said."""
+    batch_size: int = 256
+    """Transitions per model and step."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+    decay: Literal["linear", "constant"] = "linear"
+    """Whether the step size falls to zero over the run: linear or constant."""
+    kl_weight: float | None = None
+    """Weight of the KL term in the VAE's loss; 1 unless said."""
+    latent: int | None = None
+    """Latent dimensions of the VAE; 1 unless said."""
     vecnormalize: tuple[str, ...] = ()
-    """Files of VecNormalize.save: one for all zips, or one for each."""
+    """A file of VecNormalize.save for all zips that are given without one (or one for each of these)."""
+    deterministic: bool = False
+    """Zips act as with predict(deterministic=True): by their means or most probable actions."""
     seed: int = 0
     """Seed of data and training."""
 
@@ -77,7 +99,7 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
     """Learns models and keeps them in `out`; held-out scores with a verdict, and what to do next."""
     world, policies = prepare(config)
     with sole_writer(out, "ggpi fit"):
-        claim(out, world, asdict(config))
+        has_more_steps = claim(out, world, asdict(config))
         data = transitions(config, world, policies, out)
         horizons = config.gamma, beta_of(config.gamma, config.alpha)
         with loss_curves.drawing(out, distinct(policies), horizons, len(world.names)) as watch:
@@ -87,17 +109,18 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
                 config.gamma,
                 config.alpha,
                 key=jax.random.key(config.seed),
-                steps=config.steps,
                 spec=world.spec,
                 out=out,
                 tensorboard=tensorboard,
                 watch=watch,
+                **arguments(recipe_of(config, config.model, config.loss)),
             )
+        record(out, world, asdict(config))
         losses = held_out_losses(ghms, out) / len(world.names)
         numbers = fit_verdict(ghms, data, losses, jax.random.key(config.seed))
         io.write_json(out / "verdict.json", numbers)
         shown = Group(score_table(ghms, losses, config.steps), verdict_table(numbers, UNCHECKED))
-        return shown, next_words(world, data, out)
+        return shown, next_words(world, data, out) + note_on_rates(config, has_more_steps)
 
 
 def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
@@ -110,13 +133,13 @@ def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
         )
     check_gamma(config.gamma)
     beta_of(config.gamma, config.alpha)
-    batch = PRESETS["cpu"].batch_size
-    for name, least in (("transitions", batch), ("steps", 1), ("switch_every", 1)):
+    recipe_of(config, config.model, config.loss)
+    for name, least in (("transitions", config.batch_size), ("switch_every", 1)):
         if getattr(config, name) < least:
             raise ValueError(f"{name} is at least {least}, got {getattr(config, name)}")
     parts = [_split(part) for part in (config.keys, config.names, config.relative)]
     world, actions = look(config.env, *parts)
-    policies = read_policies(config.policies, config.vecnormalize)
+    policies = read_policies(config.policies, config.vecnormalize, config.deterministic)
     check_policies(policies, np.zeros((1, len(world.names)), np.float32), actions, config.env)
     return world, policies
 
@@ -126,25 +149,34 @@ def _split(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(part.strip() for word in words for part in word.split(",") if part.strip())
 
 
-def read_policies(paths: Sequence[str], vecnormalize: Sequence[str] = ()) -> list[Any]:
+def read_policies(
+    given: Sequence[str], vecnormalize: Sequence[str] = (), deterministic: bool = False
+) -> list[Any]:
     """The policies of files and directories, in their order; called as the files are."""
-    zips = [path for path in paths if not Path(path).is_dir()]
-    if len(vecnormalize) not in (0, 1, len(zips)):
+    pairs = [_with_statistics(word) for word in given]
+    without = sum(own is None and not Path(path).is_dir() for path, own in pairs)
+    if len(vecnormalize) not in ((0, 1, without) if without else (0,)):
         raise ValueError(
-            f"--vecnormalize takes one file for all policies or one for each of {len(zips)} zips, "
-            f"got {len(vecnormalize)}"
+            f"--vecnormalize takes one file for all zips or one for each of the {without} that are given without "
+            f"their own (as policy.zip:vecnormalize.pkl), got {len(vecnormalize)}"
         )
-    each = list(vecnormalize) * (len(zips) if len(vecnormalize) == 1 else 1) or [None] * len(zips)
-    scales = dict(zip(zips, each, strict=True))
-    stems = [Path(path).stem for path in paths]
+    others = itertools.cycle(vecnormalize or [None])
+    stems = [Path(path).stem for path, _ in pairs]
     policies: list[Any] = []
-    for path in paths:
+    for path, own in pairs:
         if Path(path).is_dir():
             policies.extend(_saved(path))
             continue
         name = Path(path).stem if stems.count(Path(path).stem) == 1 else path.removesuffix(".zip")
-        policies.append(load_sb3(path, vecnormalize=scales[path], name=name))
+        statistics = next(others) if own is None else own
+        policies.append(load_sb3(path, vecnormalize=statistics, deterministic=deterministic, name=name))
     return policies
+
+
+def _with_statistics(word: str) -> tuple[str, str | None]:
+    """The file of a policy, and that of its statistics if it is given behind a colon; C:\\a.zip has no such colon."""
+    match = None if Path(word).exists() else re.fullmatch(r"(.+?\.zip):(.+)", word, re.IGNORECASE)
+    return (match[1], match[2]) if match else (word, None)
 
 
 def _saved(path: str) -> list[Any]:

@@ -103,31 +103,49 @@ def _names(env: gymnasium.Env, size: int, given: tuple[str, ...]) -> tuple[str, 
     return (*given, *itertools.islice(free, size - len(given)))
 
 
-def claim(directory: Path, world: World, settings: Mapping[str, Any]) -> None:
-    """Makes a directory that of a fit; one that holds something else is refused."""
-    content = as_stored({"format": FORMAT, **asdict(world), "settings": dict(settings)})
+def claim(directory: Path, world: World, settings: Mapping[str, Any]) -> bool:
+    """Makes a directory that of a fit; one that holds something else raises.
+
+    A fit may be given more steps than it had: then the answer is True, and `record` belongs after the training.
+    """
+    content = _content(world, settings)
     path = directory / "world.json"
     if path.exists():
         held = io.read_json(path)
-        _check_same(directory, held if isinstance(held, dict) else {}, content)
-        return
+        return _has_more_steps(directory, held if isinstance(held, dict) else {}, content)
     others = sorted(entry.name for entry in directory.glob("[!.]*")) if directory.is_dir() else []
     if others:
         raise ValueError(
             f"{directory} holds files that are not of ggpi fit, such as {others[0]}; choose another --out"
         )
+    record(directory, world, settings)
+    return False
+
+
+def record(directory: Path, world: World, settings: Mapping[str, Any]) -> None:
+    """Writes world.json."""
     directory.mkdir(parents=True, exist_ok=True)
-    io.write_json(path, content)
+    io.write_json(directory / "world.json", _content(world, settings))
 
 
-def _check_same(directory: Path, held: dict[str, Any], content: dict[str, Any]) -> None:
+def _content(world: World, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return as_stored({"format": FORMAT, **asdict(world), "settings": dict(settings)})
+
+
+def _has_more_steps(directory: Path, held: dict[str, Any], content: dict[str, Any]) -> bool:
+    """Whether nothing but the number of steps has changed, and that has grown; another change raises."""
     old, new = ({**one, **(one.get("settings") or {})} for one in (held, content))
     changed = [name for name in new if name != "settings" and old.get(name) != new[name]]
+    steps = old.get("steps")
+    if changed == ["steps"] and isinstance(steps, int) and steps < new["steps"]:
+        return True
     if changed:
         name = changed[0]
+        advice = "more steps continue it, for fewer choose" if name == "steps" else "choose"
         raise ValueError(
-            f"{directory} holds a fit with {name} = {old.get(name)}, now it is {new[name]}; choose another --out"
+            f"{directory} holds a fit with {name} = {old.get(name)}, now it is {new[name]}; {advice} another --out"
         )
+    return False
 
 
 def read_world(directory: Path) -> World:

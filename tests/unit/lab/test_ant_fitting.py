@@ -27,8 +27,12 @@ def test_tiny_models_are_calibrated_and_played(tmp_path, monkeypatch, capsys):
     play = ["play", "results/fit-ant-tiny-seed3", "--reward", "target:x=2,y=2,radius=.3", "--samples", "2"]
     assert main([*play, "--episodes", "1", "--max-steps", "3"]) == 0
     assert "never" in capsys.readouterr().out
-    assert main([*given[:5], "3", *given[6:]]) == 2
-    assert "steps = 2, now it is 3; choose another --out" in capsys.readouterr().err
+    assert main([*given[:5], "3", *given[6:]]) == 0
+    world = json.loads(Path("results/fit-ant-tiny-seed3/world.json").read_text())
+    assert world["settings"]["steps"] == 3, "more steps continue a fit"
+    capsys.readouterr()
+    assert main(given) == 2
+    assert "steps = 3, now it is 2; more steps continue it" in capsys.readouterr().err
 
 
 def test_a_calibration_is_judged():

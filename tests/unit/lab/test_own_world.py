@@ -6,12 +6,14 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import gymnasium
+import jax
 import numpy as np
 import pytest
 
 import ggpi
 from ggpi.cli import main
 from ggpi.data import write_npy, write_npz
+from ggpi.ghm.recipe import Recipe
 from ggpi.lab import own_world, world_file
 from ggpi.policies import direction_policies, pendulum_policies
 
@@ -84,7 +86,39 @@ def test_the_same_command_goes_on(folder, capsys, monkeypatch):
         first = capsys.readouterr().out
         assert fit(*given) == 0
         assert capsys.readouterr().out == first, "nothing is left to do"
-    assert "steps = 5, now it is 6" in complaint(capsys, *given[:-3], "6", "--out", "models")
+    kept = len(Path("models/metrics.jsonl").read_text().splitlines())
+    assert fit(*given, "--steps", "7") == 0
+    printed = capsys.readouterr().out
+    assert "Held-out loss after 7 steps" in printed and "--decay constant" in printed
+    assert len(Path("models/metrics.jsonl").read_text().splitlines()) == kept + 1, "only the new steps"
+    assert json.loads(Path("models/world.json").read_text())["settings"]["steps"] == 7
+    assert "steps = 7, now it is 6; more steps continue it" in complaint(capsys, *given, "--steps", "6")
+    other = [*given, "--steps", "7", "--batch-size", "64"]
+    assert "batch_size = 256, now it is 64" in complaint(capsys, *other)
+
+
+def test_options_reach_the_training(folder, capsys, monkeypatch):
+    said = {}
+
+    def stopped(policies, *args, **kwargs):
+        said.update(kwargs, policies=policies)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(own_world, "fit", stopped)
+    monkeypatch.setattr(own_world, "transitions", lambda *args: None)
+    given = ["--env", "Pendulum-v1", "--policies", "swing.zip", "--out", "models"]
+    options = "--n-step 3 --batch-size 64 --learning-rate 3e-4 --decay constant --kl-weight 2 --latent 4"
+    assert fit(*given, *options.split(), "--deterministic") == 130
+    assert said["model"] == ggpi.VAEConfig(kl_weight=2.0, latent=4) and said["loss"] == ggpi.CETD(n_step=3)
+    assert (said["batch_size"], said["learning_rate"], said["decay"]) == (64, 3e-4, "constant")
+    (policy,), state = said["policies"], np.ones(3, np.float32)
+    np.testing.assert_array_equal(policy.sample(state, key=jax.random.key(0)), policy.mode(state))
+    assert fit(*given[:-1], "others", "--model", "flow", "--loss", "ll2td") == 130
+    assert said["model"] == ggpi.FlowConfig() and said["loss"] == ggpi.LL2TD()
+    assert fit(*given[:-1], "plain") == 130
+    assert all(
+        said[name] == getattr(Recipe(), name) for name in ("model", "loss", "steps", "batch_size", "decay")
+    )
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy", pytest.param("flat", marks=pytest.mark.slow)])
@@ -160,8 +194,32 @@ def test_statistics_for_all_or_for_each(folder):
     plain, one, each = (own_world.read_policies(zips, some) for some in ([], files[:1], files))
     np.testing.assert_array_equal(one[0].mode(state), each[0].mode(state))
     assert not np.array_equal(plain[1].mode(state), each[1].mode(state))
-    with pytest.raises(ValueError, match="one for each of 2 zips, got 3"):
+    with pytest.raises(ValueError, match=r"one for each of the 2 that are given without their own .*, got 3"):
         own_world.read_policies(zips, [*files, files[0]])
+    pairs = [f"{name}:{file}" for name, file in zip(zips, files, strict=True)]
+    for given in (own_world.read_policies(pairs), own_world.read_policies([zips[0], pairs[1]], files[:1])):
+        assert [policy.name for policy in given] == ["ppo-arm", "td3-arm"]
+        for policy, known in zip(given, each, strict=True):
+            np.testing.assert_array_equal(policy.mode(state), known.mode(state))
+    with pytest.raises(ValueError, match="the 0 that are given without their own"):
+        own_world.read_policies(pairs, files[:1])
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("a.zip:vec.pkl", ("a.zip", "vec.pkl")),
+        ("a.zip", ("a.zip", None)),
+        (r"C:\runs\a.zip", (r"C:\runs\a.zip", None)),
+        (r"C:\runs\a.zip:D:\vec.pkl", (r"C:\runs\a.zip", r"D:\vec.pkl")),
+        ("runs/a.ZIP:b.zip:c", ("runs/a.ZIP", "b.zip:c")),
+        ("old.zip:1/a.zip", ("old.zip:1/a.zip", None)),
+    ],
+)
+def test_a_colon_behind_a_zip_begins_its_statistics(folder, word, parts):
+    Path("old.zip:1").mkdir()
+    Path("old.zip:1/a.zip").touch()
+    assert own_world._with_statistics(word) == parts
 
 
 PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
@@ -191,6 +249,18 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--gama", ".9"], "--gama"),
         ([*PENDULUM, "--transitions", "10"], "transitions is at least 256, got 10"),
         ([*PENDULUM, "--steps", "0"], "steps is at least 1, got 0"),
+        ([*PENDULUM, "--batch-size", "0"], "batch_size is at least 1, got 0"),
+        ([*PENDULUM, "--n-step", "0"], "n_step is at least 1, got 0"),
+        ([*PENDULUM, "--latent", "0"], "latent is at least 1, got 0"),
+        ([*PENDULUM, "--learning-rate", "-1"], "learning_rate is a number from 0, got -1"),
+        (
+            [*PENDULUM, "--loss", "cemc", "--n-step", "2"],
+            "--n-step is an option of the loss cetd, not of cemc",
+        ),
+        ([*PENDULUM, "--model", "flow", "--kl-weight", "2"], "--kl-weight is an option of the model vae"),
+        ([*PENDULUM, "--loss", "ll2td"], "--loss ll2td needs densities, which a VAE does not have"),
+        ([*PENDULUM, "--model", "gan"], "--model"),
+        (["--env", "Pendulum-v1", "--policies", "swing.zip:missing.pkl"], "missing.pkl"),
         ([*PENDULUM, "--relative", "x"], "no part of the state is called 'x'; there are cos, sin, speed"),
         ([*PENDULUM, "--names", "a,b,c,d"], "--names are different names of the state's 3 numbers"),
         ([*PENDULUM, "--names", "a,a"], "--names are different names"),
