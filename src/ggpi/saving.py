@@ -68,6 +68,7 @@ def load(path: str | Path, *, policies: Sequence[Any] | None = None) -> Any:
 
 
 def _load(path: str | Path) -> Any:
+    _check_there(Path(path))
     arrays, about = io.load(path)
     if "object" not in about:
         raise FileError(path, "holds arrays, but no object that ggpi.save wrote")
@@ -79,6 +80,29 @@ def _load(path: str | Path) -> Any:
         raise FileError(path, error.problem, field=error.field or None) from error
     except RecursionError as error:
         raise FileError(path, "is nested too deeply") from error
+
+
+def _check_there(path: Path) -> None:
+    """Says what is in the place of a directory that `save` wrote, and where one may be."""
+    if (path / "about.json").exists():
+        return
+    expected = "expected a directory that ggpi.save wrote"
+    if path.is_file():
+        by = "; ggpi.load_sb3 reads zips of Stable-Baselines3" if path.suffix == ".zip" else ""
+        raise NotADirectoryError(f"{path} is a file, {expected}{by}")
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there is no directory {path}; {expected}, or models/ in the out= of ggpi.fit"
+        )
+    inside = sorted(str(part.parent) for part in path.glob("*/about.json"))
+    is_fit = any((path / name).exists() for name in ("metrics.jsonl", "world.json"))
+    if inside:
+        hint = f"did you mean {' or '.join(inside[:3])}?"
+    elif is_fit:
+        hint = "it is of a fit that has not finished; start that again, and it continues"
+    else:
+        hint = f"it holds {', '.join(sorted(part.name for part in path.iterdir())[:3]) or 'nothing'}"
+    raise FileNotFoundError(f"{path} has no about.json, {expected}: {hint}")
 
 
 def _with_policies(found: Any, policies: tuple[Any, ...], path: str | Path) -> Any:

@@ -128,3 +128,16 @@ def test_an_environment_may_lie_in_a_file_here(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "pond_of_a_test.py").write_text("raise ValueError('found')")
     assert "found" in complaint(capsys, "fit", "--env", "pond_of_a_test:Boat-v0", "--policies", "a.zip")
+
+
+@pytest.mark.parametrize(
+    ("module", "data"),
+    [("minari", "ggpi/walk-v0"), ("h5py", "walk.hdf5")],
+)
+def test_extras_that_are_not_installed(capsys, monkeypatch, tmp_path, module, data):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "walk.hdf5").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, module, None)  # what Python takes for a module that is not there
+    mdp = ggpi.envs.four_rooms()
+    ggpi.save("models", ggpi.exact_ghms(mdp, [ggpi.TabularPolicy.constant(mdp, 0)], 0.9, 0.5))
+    assert "pip install '.[data]'" in complaint(capsys, "diagnose", "models", "--data", data)

@@ -92,3 +92,22 @@ def test_keys_that_print_alike_keep_their_own_arrays(tmp_path):
     again = ggpi.load(tmp_path)
     for found, expected in zip(jax.tree.leaves(list(again.values())), (0.0, 1.0, 2.0, 3.0), strict=True):
         np.testing.assert_array_equal(found, np.full(2, expected))
+
+
+def test_directories_that_hold_nothing_of_ours(tmp_path):
+    """The error says what is there, and where something may be."""
+    with pytest.raises(FileNotFoundError, match=r"no directory .*nowhere; expected .*ggpi.save"):
+        ggpi.load(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"has no about.json, .*: it holds nothing"):
+        ggpi.load(tmp_path)
+    (tmp_path / "policy.zip").write_bytes(b"")
+    with pytest.raises(NotADirectoryError, match=r"policy.zip is a file, .*ggpi.load_sb3 reads zips"):
+        ggpi.load(tmp_path / "policy.zip")
+    with pytest.raises(FileNotFoundError, match=r"has no about.json, .*: it holds policy.zip"):
+        ggpi.load(tmp_path)
+    (tmp_path / "metrics.jsonl").write_text("")
+    with pytest.raises(FileNotFoundError, match="a fit that has not finished"):
+        ggpi.load(tmp_path)
+    ggpi.save(tmp_path / "models", (1, 2))
+    with pytest.raises(FileNotFoundError, match=r"did you mean .*models\?"):
+        ggpi.load(tmp_path)

@@ -64,7 +64,7 @@ def read_minari(
     """
     folder = _minari().storage.get_dataset_path(dataset_id) / "data"
     if not folder.is_dir():
-        raise FileNotFoundError(f"there is no dataset {dataset_id!r} in {folder}")
+        raise FileNotFoundError(_absent(dataset_id))
     facts = _facts(folder / "metadata.json")
     try:
         read = state_reader(facts.observation_space, keys)
@@ -81,6 +81,18 @@ def read_minari(
     except ValueError as error:
         raise FileError(path, f"dataset {dataset_id!r}: {error}") from error
     return data
+
+
+def _absent(dataset_id: str) -> str:
+    """What to do about a dataset that is not there."""
+    root = _minari().storage.get_dataset_path("")
+    found = [path for depth in range(1, 4) for path in root.glob(f"{'*/' * depth}data/metadata.json")]
+    there = sorted(path.parents[1].relative_to(root).as_posix() for path in found)
+    held = f"it holds {', '.join(there[:5])}{' …' * (len(there) > 5)}" if there else "it holds none"
+    return (
+        f"there is no file and no Minari dataset {dataset_id!r}: datasets are in {root} (MINARI_DATASETS_PATH), "
+        f"{held}. One that Minari hosts is fetched by: minari download {dataset_id}"
+    )
 
 
 INFOS = ("infos/behaviour", "infos/step")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def load_sb3(
     """
     path = _existing(path)
     with path.open("rb", buffering=0) as file:
-        archive = Archive(file, path)
+        archive = _archive(path, file)
         _check_version(path, archive.read("_stable_baselines3_version", 1000))
         about = _json(path, archive.read("data", JSON_BYTES))
         kind = _policy_class(path, about)
@@ -97,6 +98,8 @@ def load_sb3(
             "policy.pth",
             lambda name: is_of_actor(kind, name),
         )
+    if vecnormalize is None:
+        _warn_if_normalised(path, kind, about)
     space = action_space(path, about)
     normalise = _normaliser(vecnormalize, observation_size(path, about))
     noise = exploration(path, about, _choices(path, about), kind)
@@ -149,6 +152,31 @@ def _existing(path: str | Path) -> Path:
     if path.exists():
         raise FileError(path, "a zip file was expected")
     raise FileNotFoundError(f"there is no file {path}; expected a zip that Stable-Baselines3 wrote")
+
+
+def _archive(path: Path, file: Any) -> Archive:
+    """The zip of a model; files of `torch.save` alone are named as such."""
+    is_old = file.read(len(torch_files.LEGACY)) == torch_files.LEGACY
+    file.seek(0)
+    if not is_old:
+        archive = Archive(file, path)
+        if "data" in archive.names or not any(name.endswith("/data.pkl") for name in archive.names):
+            return archive
+    raise FileError(
+        path,
+        "a file of torch.save, which does not say what its tensors are for; expected the zip that "
+        "model.save('policy.zip') of Stable-Baselines3 writes. ggpi.policy_from makes a policy of any function",
+    )
+
+
+def _warn_if_normalised(path: Path, kind: str, about: dict[str, Any]) -> None:
+    """PPO, A2C and TRPO keep their last raw observation if and only if they were trained with `VecNormalize`."""
+    if kind == "ActorCriticPolicy" and about.get("_last_original_obs") is not None:
+        warnings.warn(
+            f"{path} was trained with VecNormalize and expects normalised observations; give the statistics too, "
+            "vecnormalize='vecnormalize.pkl' (on the command line --vecnormalize), unless observations are normalised",
+            stacklevel=3,
+        )
 
 
 def _check_version(path: Path, version: bytes) -> None:

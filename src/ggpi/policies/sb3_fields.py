@@ -114,6 +114,10 @@ def statistics(path: Path, size: int) -> tuple[np.ndarray, np.ndarray, float, fl
 
     Beyond the paper: policies see what they saw in training
     """
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there is no file {path}; vecnormalize= expects the one that VecNormalize.save wrote, or (mean, var)"
+        )
     try:
         saved = read_pickle(read_bytes(path, pickles.BYTES), path, None, admits)
     except FileError as error:

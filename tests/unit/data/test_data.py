@@ -241,6 +241,15 @@ def test_minari_gives_back_what_was_written(minari, tmp_path, discrete):
     assert_same(mapped, data)
 
 
+def test_minari_datasets_that_are_not_there(minari, tmp_path):
+    words = r"no file and no Minari dataset 'ggpi/run-v0': .*{}\. .*minari download ggpi/run-v0"
+    with pytest.raises(FileNotFoundError, match=words.format("it holds none")):
+        read_minari("ggpi/run-v0")
+    write_minari(walk(), "ggpi/walk-v0")
+    with pytest.raises(FileNotFoundError, match=words.format("it holds ggpi/walk-v0")):
+        read_minari("ggpi/run-v0")
+
+
 @pytest.mark.filterwarnings("ignore:.*env.*:UserWarning:minari")
 def test_minari_datasets_of_others(minari):
     """Dictionaries of observations, no word of who acted, actions out of range."""

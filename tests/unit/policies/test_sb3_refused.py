@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import pickle
+import warnings
 import zipfile
 
 import jax
@@ -228,3 +229,31 @@ def test_a_damaged_file_is_refused_or_read_but_never_fails_otherwise(tmp_path):
             assert "changed.zip" in str(error)
             outcomes.append("refused")
     assert min(outcomes.count("read"), outcomes.count("refused")) > 8
+
+
+def test_files_of_torch_alone_are_named(tmp_path):
+    new, old = tmp_path / "actor.pt", tmp_path / "actor.pth"
+    with zipfile.ZipFile(DATA / "ppo-arm.zip") as archive:
+        new.write_bytes(archive.read("policy.pth"))
+    old.write_bytes(OLD)
+    for path in (new, old):
+        with pytest.raises(
+            ggpi.FileError, match=rf"{path.name}: a file of torch.save, .*model.save.*ggpi.policy_from"
+        ):
+            load_sb3(path)
+
+
+def test_statistics_that_are_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file .*nowhere.pkl; vecnormalize= expects the one that"):
+        load_sb3(DATA / "ppo-arm.zip", vecnormalize=tmp_path / "nowhere.pkl")
+
+
+def test_statistics_that_were_forgotten():
+    """Real files: PPO was trained with VecNormalize, A2C without."""
+    with pytest.warns(UserWarning, match=r"ppo-arm.zip was trained with VecNormalize .*vecnormalize="):
+        load_sb3(DATA / "ppo-arm.zip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_sb3(DATA / "ppo-arm.zip", vecnormalize=DATA / "ppo-arm-vecnormalize.pkl")
+        load_sb3(DATA / "a2c-cartpole.zip")
+        load_sb3(DATA / "sac-pendulum.zip")
