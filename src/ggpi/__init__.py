@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.data import Transitions as Transitions
     from ggpi.diagnosis import diagnose as diagnose
     from ggpi.errors import FileError as FileError
+    from ggpi.errors import NoRewardWarning as NoRewardWarning
+    from ggpi.errors import UnfamiliarStateWarning as UnfamiliarStateWarning
     from ggpi.evaluation import QValues as QValues
     from ggpi.evaluation import evaluate as evaluate
     from ggpi.evaluation import evaluate_gsp_sampled as evaluate_gsp_sampled
@@ -135,6 +137,8 @@ _NAMES = {
     "save": "saving",
     "load": "saving",
     "FileError": "errors",
+    "NoRewardWarning": "errors",
+    "UnfamiliarStateWarning": "errors",
     "InUseError": "locking",
 }
 

@@ -1,6 +1,7 @@
 """The console script `ggpi`, and `python -m ggpi`: listens for Ctrl-C before anything else is imported."""
 
 import sys
+import warnings
 
 from ggpi import stopping
 
@@ -14,6 +15,7 @@ def main() -> int:
         stopping.listen()
         from ggpi.cli import main as run
 
+        warnings.formatwarning = _one_line
         code = run()
     except BaseException:  # compiled code turns the exception of Ctrl-C into others
         if not stopping.was_pressed():
@@ -23,6 +25,10 @@ def main() -> int:
     if stopping.was_pressed():
         stopping.end()
     return code
+
+
+def _one_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"ggpi: warning: {' '.join(str(message).split())}\n"
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
 from ggpi.evaluation.payment import UNTRACEABLE
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.tree import Block
@@ -85,17 +86,24 @@ def checked_spaces(ghms: GHMs, models: Models) -> Spaces:
 
 
 def _check_terminal(terminal: Callable[[Any], Any], state: jax.ShapeDtypeStruct) -> None:
+    called = guarded(terminal, UNTRACEABLE)
     try:
-        shape = eqx.filter_eval_shape(lambda x: jnp.asarray(terminal(x)), state).shape
+        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(state)
     except UNTRACEABLE as error:
         raise ValueError(
             f"terminal is a JAX function of one state {list(state.shape)}: use jnp, and |, & instead of or, and"
         ) from error
-    except Exception as error:
-        raise ValueError(f"terminal raised {error!r} on a state of shape {list(state.shape)}") from error
-    if shape != ():
+    except UserError as error:
+        words, cause = blamed(error.__cause__ or error)
+        raise ValueError(f"terminal raised {words} on a state of shape {list(state.shape)}") from cause
+    if found.shape != ():
         raise ValueError(
-            f"terminal gives one truth value for one state of shape {list(state.shape)}, got shape {list(shape)}"
+            f"terminal gives one truth value for one state of shape {list(state.shape)}, "
+            f"got shape {list(found.shape)}"
+        )
+    if said := wrong_index(called, jaxpr, (state,)):
+        raise ValueError(
+            f"terminal has an index that is out of range, where JAX would read the nearest: {said}"
         )
 
 

@@ -27,6 +27,7 @@ from ggpi.agent_checks import (
     checked_states,
     warn_if_slow,
 )
+from ggpi.agent_warnings import Warner
 from ggpi.evaluation.payment import OnHost, checked_payment
 from ggpi.evaluation.planning import (
     candidates,
@@ -50,6 +51,7 @@ from ggpi.evaluation.tree import build_tree
 from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.model import AbstractModel
+from ggpi.noise import checked_key
 from ggpi.reals import whole
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs
@@ -136,6 +138,7 @@ class GGPIAgent:
         warn_if_slow(self.gsps, num_samples)
         self._models = stacked_models(ghms, terminal)
         self._spaces = checked_spaces(ghms, self._models)
+        self._warner = Warner(self._models, ghms.gamma)
         self.first_actions = checked_first_actions(first_actions, self._spaces.num_actions, ghms)
         is_stepping = self.first_actions == "step"
         self._step = step_of(one_step_model(ghms), self.gsps) if is_stepping else None
@@ -147,7 +150,7 @@ class GGPIAgent:
         Paper: Alg 2
         """
         states, batch = self._checked_states(state)
-        _, _, _, action, _ = self._decide(states, False, key)
+        _, _, _, action, _ = self._decide(states, False, checked_key(key))
         return action.reshape((*batch, *action.shape[1:]))
 
     def predict(
@@ -168,7 +171,7 @@ class GGPIAgent:
         Paper: Alg 2, Fig 6
         """
         states, batch = self._checked_states(state)
-        mean, stderr, best, action, levels = self._decide(states, True, key)
+        mean, stderr, best, action, levels = self._decide(states, True, checked_key(key))
         values = [np.moveaxis(part, 1, 0) for part in (mean, stderr)]
         if self.first_actions == "head":
             values = [part[..., 0] for part in values]
@@ -188,6 +191,7 @@ class GGPIAgent:
         """
         other = copy.copy(self)
         other._calls = itertools.count()
+        other._warner = self._warner.for_other_reward()
         other._set_reward(reward)
         return other
 
@@ -202,9 +206,11 @@ class GGPIAgent:
 
     def _decide(self, states: jax.Array, keep: bool, key: Key) -> tuple[Any, ...]:
         """Means and standard errors [N, B, C], the best GSP [B], its action [B, …], and what was sampled."""
+        self._warner.about_states(states)
         value_key, first_key, choice_key = jax.random.split(key, 3)
         first = self._first_actions(states, first_key)
         mean, stderr, levels = self._estimate(states, first, keep, value_key)
+        self._warner.about_values(mean, states, self.reward.values, self.num_samples)
         heads = np.array([gsp.head for gsp in self.gsps])
         best, action = choose(self._models.bank, heads, mean, states, first, choice_key)
         return mean, stderr, np.asarray(best), np.asarray(action), levels

@@ -71,6 +71,7 @@ class _Parser(argparse.ArgumentParser):
     """Complains in one line."""
 
     def error(self, message: str) -> NoReturn:
+        message = message.replace("invalid int value:", "expected a whole number, got")
         raise ValueError(f"{message}; see {self.prog} --help")
 
 

@@ -1,4 +1,4 @@
-"""The one exception for files that cannot be read: damaged, hostile, or of another kind."""
+"""The one exception for files that cannot be read, and warnings of what would otherwise fail in silence."""
 
 from __future__ import annotations
 
@@ -18,3 +18,17 @@ class FileError(ValueError):
         where = f"{path}: {field}" if field else str(path)
         super().__init__(f"{where}: {problem}")
         self.path, self.field, self.problem = str(path), field, problem
+
+
+class NoRewardWarning(UserWarning):
+    """Every plan has the value 0, because no sampled future reaches the reward.
+
+    Beyond the paper: what fails in silence
+    """
+
+
+class UnfamiliarStateWarning(UserWarning):
+    """An agent acts in a state that is far from the data that its models learned from.
+
+    Beyond the paper: what fails in silence
+    """

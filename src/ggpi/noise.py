@@ -23,6 +23,21 @@ PLAIN = "threefry2x32"
 """JAX's default kind of key."""
 
 
+def checked_key(key: Any) -> Key:
+    """The key, if it is one of JAX's: new style, or the two words of `jax.random.PRNGKey`.
+
+    Beyond the paper: clear errors
+    """
+    dtype, shape = getattr(key, "dtype", None), np.shape(key) if hasattr(key, "dtype") else ()
+    is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if is_new and shape == ():
+        return key
+    if dtype == np.uint32 and len(shape) == 1:
+        return jnp.asarray(key)
+    found = f"an array of {shape[0]} keys" if is_new and shape else f"{key!r}"[:80]
+    raise TypeError(f"key is one random key of JAX, such as jax.random.key(0); got {found}")
+
+
 def quick(key: Key) -> Key:
     """The same key, whose draws take less time on a CPU; keys of other kinds than JAX's default stay as they are.
 

@@ -81,3 +81,8 @@ def test_errors_that_it_became_are_not_the_users(error):
     code = WORK.format(f"\n    try: press()\n    except BaseException: raise {error}('in a callback')")
     found, _, said = outcome(code, "list")
     assert found == stopping.CODE and "Traceback" not in said
+
+
+def test_warnings_are_one_line():
+    code = WORK.format("import warnings; warnings.warn('all plans\\nare worth 0')")
+    assert outcome(code, "list") == (0, "", "ggpi: warning: all plans are worth 0\n")

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
 from ggpi.rewards import Each, Features, Reward, Target
 
 UNTRACEABLE = (
@@ -54,7 +55,8 @@ class OnHost(eqx.Module):
             try:
                 value = np.asarray(self.function(*sample), np.float32)
             except Exception as error:
-                raise ValueError(f"the reward raised {error!r} {_at(i, sample)}") from error
+                words, cause = blamed(error)
+                raise ValueError(f"the reward raised {words} {_at(i, sample)}") from cause
             if value.shape != ():
                 raise ValueError(f"a reward is one number, got shape {value.shape} {_at(i, sample)}")
             paid[i] = value
@@ -80,8 +82,9 @@ def checked_payment(
     one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
     _check_indices(one, state)
     given = (state, action) if reward.form == "state_action" else (state,)
+    called = guarded(one, UNTRACEABLE)
     try:
-        shape = eqx.filter_eval_shape(lambda *args: jnp.asarray(one(*args)), *given).shape
+        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*given)
     except UNTRACEABLE as error:
         if isinstance(values, Each):
             raise ValueError(
@@ -90,12 +93,18 @@ def checked_payment(
                 f"which also takes plain Python: agent.with_reward(reward). JAX says: {str(error).splitlines()[0]}"
             ) from error
         return OnHost(values)
-    except Exception as error:
+    except UserError as error:
         shapes = " and an action ".join(str(part.shape) for part in given)
-        raise ValueError(f"the reward raised {error!r} on a state of shape {shapes}") from error
-    if shape != ():
+        words, cause = blamed(error.__cause__ or error)
+        raise ValueError(f"the reward raised {words} on a state of shape {shapes}") from cause
+    if found.shape != ():
         raise ValueError(
-            f"a reward is one number for one state, got shape {shape} on a state of shape {state.shape}"
+            f"a reward is one number for one state, got shape {found.shape} on a state of shape {state.shape}"
+        )
+    if said := wrong_index(called, jaxpr, given):
+        raise ValueError(
+            f"the reward has an index that is out of range, where JAX would read the nearest entry: {said} "
+            f"A state has shape {state.shape}; give an index that it has"
         )
     return values
 

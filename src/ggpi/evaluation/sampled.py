@@ -24,6 +24,7 @@ from ggpi.evaluation.segments import Segment, segments, segments_of
 from ggpi.evaluation.values import QValues
 from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
+from ggpi.noise import checked_key
 from ggpi.reals import indices, whole
 from ggpi.rewards import Reward
 from ggpi.switching import GSP, GSPs, gsp_set
@@ -176,9 +177,10 @@ class _Chains:
         r = self.mdp.r(self.reward)
         return {i: (np.asarray(self.ghms.policies[i]) * r).sum(axis=1) for i in policies}
 
-    def estimate(self, state: ArrayLike, action: ArrayLike, num_samples: int, key: Key) -> Estimate:
+    def estimate(self, state: ArrayLike, action: ArrayLike, num_samples: int, key: Any) -> Estimate:
         """Means and standard errors [paths, *pairs] of Q."""
         state, action = self._checked_pairs(state, action)
+        key = checked_key(key)
         num_samples = whole(num_samples, "num_samples")
         num_parts = math.ceil(state.size * num_samples / CHUNK)
         size = math.ceil(state.size / num_parts)

@@ -39,6 +39,7 @@ from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
 from ggpi.ghm.training_log import TrainingLog
 from ggpi.locking import sole_writer
 from ggpi.mdp import beta_of, check_gamma
+from ggpi.noise import checked_key
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.checks import check_policies, listed, space_of
 from ggpi.progress import Advance, progress
@@ -82,7 +83,7 @@ def fit(
     Paper: Alg 2, Eq 8
     """
     check_process()
-    policies = listed(policies)
+    policies, key = listed(policies), checked_key(key)
     given = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate, "decay": decay}
     given |= {"model": _named(model, MODELS, "model"), "loss": _named(loss, LOSSES, "loss")}
     recipe = dataclasses.replace(

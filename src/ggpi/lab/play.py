@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from ggpi.agents import GGPIAgent
 from ggpi.comparison import compare, executed
 from ggpi.diagnosis.report import names as distinct
 from ggpi.envs import opengl
+from ggpi.errors import NoRewardWarning
 from ggpi.ghm.base import GHMs
 from ggpi.lab.comparison_report import write_comparison
 from ggpi.lab.film import check_film_name, film
@@ -28,6 +30,11 @@ from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 
 Add = Callable[[gymnasium.Env], None]
+UNSEEN = (
+    "all plans were worth 0 in every step: no sampled future reached the reward, so policies were chosen at random. "
+    "Try more samples (--samples {}), more depth (--depth {}), or a reward that is met more often, such as a target "
+    "with a larger radius"
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,8 @@ class Episode:
     policies: np.ndarray
     """The policy that was followed in each step: the head of the best switching policy."""
     end: str
+    is_sighted: bool = True
+    """Whether any plan had a value other than 0."""
 
 
 def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
@@ -68,10 +77,14 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
     agent = _agent(ghms, reward, config, terminal, config.depth)
     with progress(config.episodes, "playing") as advance, _filming(world, video) as (env, add):
         episodes = []
-        for i in range(config.episodes):
-            told = functools.partial(advance, i)
-            episodes.append(run_episode(agent, reward, env, world, config, i, add, told))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoRewardWarning)  # of one state; below it is of all
+            for i in range(config.episodes):
+                told = functools.partial(advance, i)
+                episodes.append(run_episode(agent, reward, env, world, config, i, add, told))
         advance(config.episodes, "")
+    if not any(episode.is_sighted for episode in episodes):
+        warnings.warn(UNSEEN.format(config.samples, config.depth), NoRewardWarning, stacklevel=2)
     return table(episodes, config, reward, ghms.gamma, distinct(ghms.policies))
 
 
@@ -135,6 +148,7 @@ def run_episode(
     read, key = world.reader(env), jax.random.fold_in(jax.random.key(config.seed), i)
     heads = np.array([gsp.head for gsp in agent.gsps])
     state, paid, policies, end = read(env.reset(seed=config.seed + i)[0]), [], [], "max-steps"
+    is_sighted = False
     add(env)
     for t in range(config.max_steps):
         plan = agent.plan(state, key=jax.random.fold_in(key, t))
@@ -142,13 +156,14 @@ def run_episode(
         following = read(seen)
         paid.append(_pay(reward, state, plan.action, following))
         policies.append(heads[int(plan.best)])
+        is_sighted |= bool(np.any(plan.value))
         state = following
         add(env)
         told(f"step {t + 1}")
         if terminated or truncated:
             end = "terminated" if terminated else "time"
             break
-    return Episode(np.array(paid), np.array(policies), end)
+    return Episode(np.array(paid), np.array(policies), end, is_sighted)
 
 
 def _pay(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:

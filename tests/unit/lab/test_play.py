@@ -131,6 +131,12 @@ def test_a_film(saved, tmp_path, capsys):
     assert [entry.name for entry in path.parent.iterdir()] == ["out.mp4"]
 
 
+def test_a_reward_that_no_sample_reaches_is_said_at_the_end(saved, capsys):
+    given = ["--episodes", "1", "--depth", "1", "--reward"]
+    with pytest.warns(ggpi.NoRewardWarning, match=r"0 in every step.*--samples 4.*--depth 1.*larger radius"):
+        assert play(saved, *given, "target:place=1e6,radius=1") == 0
+
+
 REWARD = ["--reward", "target:place=1,radius=1"]
 
 
@@ -143,7 +149,7 @@ REWARD = ["--reward", "target:place=1,radius=1"]
         ([*REWARD, "--samples", "0"], "num_samples is at least 1"),
         ([*REWARD, "--episodes", "0"], "episodes is at least 1, got 0"),
         ([*REWARD, "--max-steps", "0"], "max_steps is at least 1, got 0"),
-        ([*REWARD, "--depth", "two"], "--depth"),
+        ([*REWARD, "--depth", "2.5"], "--depth: expected a whole number, got '2.5'; see ggpi play --help"),
         ([*REWARD, "--deep", "2"], "unrecognised arguments: --deep 2"),
         ([*REWARD, "--video", "out.gif"], "--video writes .mp4 files, got out.gif"),
         ([*REWARD, "--terminal", "nothing.py:end"], "there is no file nothing.py"),
