@@ -32,7 +32,7 @@ from ggpi.data.memory import is_mapped, within_memory
 from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.frame import Frame, fit_frame, stack_modules
-from ggpi.ghm.losses import CETD, LOSSES, Loss, check_supported
+from ggpi.ghm.losses import CEMC, CETD, LOSSES, Loss, check_supported
 from ggpi.ghm.recipe import MODELS, PRESETS, ModelConfig, Recipe
 from ggpi.ghm.targets import Record, warn_if_loose
 from ggpi.ghm.training import Setting, State, initial_state, run_chunk, score
@@ -45,6 +45,9 @@ from ggpi.policies.checks import check_policies, listed, space_of
 from ggpi.progress import Advance, progress
 from ggpi.reals import reals
 from ggpi.typing import Key, Scalar
+
+MARGIN = 0.1
+"""Nats per coordinate by which a model may score worse than knowing nothing: its loss is a bound, and has noise."""
 
 
 def fit(
@@ -184,7 +187,23 @@ def _train(ready: Prepared, log: TrainingLog, watch: Callable[[int, Any], None],
         log.checkpoint(state, done, is_last=done == steps)
         watch(done, state.models)
         advance(done, f"{rate:.0f} steps/s, loss {losses.mean():.3f}, held-out {held_out.mean():.3f}")
+        if done == steps:
+            _warn_if_blank(held_out / state.models.frame.state_size, ready.setting.recipe)
     return state.models
+
+
+def _warn_if_blank(scores: np.ndarray, recipe: Recipe) -> None:
+    """Warns of models whose held-out cross-entropy per coordinate is worse than that of the data's mean and spread."""
+    blank = 0.5 * np.log(2 * np.pi * np.e)
+    worse = scores > blank + MARGIN
+    is_bound = isinstance(recipe.loss, CEMC | CETD) and getattr(recipe.model, "kl_weight", 1.0) == 1.0
+    if is_bound and worse.any():
+        warnings.warn(
+            f"{worse.sum()} of {len(scores)} models have a held-out loss of up to {scores.max():.2f} nats per "
+            f"coordinate after {recipe.steps} steps, but knowing only mean and spread scores {blank:.2f}: train "
+            "longer, or on more data; ggpi.diagnose compares models with the truth",
+            stacklevel=4,
+        )
 
 
 def _named(given: Any, known: dict[str, Any], what: str) -> Any:

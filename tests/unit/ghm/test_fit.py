@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import warnings
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ import pytest
 
 import ggpi
 from ggpi import io
-from ggpi.ghm.fit import _fingerprint, _records, fit
+from ggpi.ghm.fit import _fingerprint, _records, _warn_if_blank, fit
 from ggpi.ghm.recipe import Recipe
 from ggpi.ghm.training_log import TrainingLog
 from ggpi.policies.gaussian import MLP, GaussianPolicy
@@ -395,6 +396,20 @@ def test_foreign_and_damaged_directories_are_refused(tmp_path):
     with pytest.raises(ValueError, match="damaged"):
         ggpi.load(tmp_path / "models")
     assert ghms.names == ["right", "left"]
+
+
+def test_models_that_are_worse_than_knowing_nothing(monkeypatch):
+    """Mean and spread alone score ½ log 2πe = 1.42; the log-density ratio of LL2TD is no such number."""
+    words = r"1 of 3 models have a held-out loss of up to 2\.50 .* knowing only mean and spread scores 1\.42"
+    with pytest.warns(UserWarning, match=words):
+        _warn_if_blank(np.array([0.3, 1.5, 2.5]), Recipe(loss=ggpi.CETD()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn_if_blank(np.array([0.3, 1.5]), Recipe(loss=ggpi.CETD()))
+        _warn_if_blank(np.array([2.5]), Recipe(loss=ggpi.LL2TD()))
+    monkeypatch.setattr("ggpi.ghm.fit.MARGIN", -100.0)
+    with pytest.warns(UserWarning, match=r"4 of 4 models .* after 20 steps"):
+        small_fit()
 
 
 @pytest.mark.slow
