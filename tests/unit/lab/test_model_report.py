@@ -19,7 +19,9 @@ from ggpi.policies.linear import direction_policies
 
 
 @pytest.fixture
-def saved(tmp_path):
+def saved(tmp_path, monkeypatch):
+    monkeypatch.setattr("ggpi.diagnosis.truth.VISITED", 512)
+    monkeypatch.setattr(model_picture, "SHOWN", 50)
     policies = direction_policies()[:2]
     data = ggpi.collect("ggpi/PointMass-v0", policies, 1200)
     frame = fit_frame(data.state, data.action, data.next_state, PointMass.spec, None)

@@ -44,7 +44,7 @@ def complaint(capsys, *arguments):
     return line
 
 
-def test_from_files_to_models(folder, capsys):
+def test_from_files_to_models(folder, capsys, monkeypatch):
     given = ["--env", "Pendulum-v1", "--policies", "swing.zip", "brake", *SMALL, "--out", "models"]
     assert fit(*given, "--gamma", ".9", "--alpha", "1/9", "--tensorboard") == 0
     printed = capsys.readouterr().out
@@ -67,6 +67,7 @@ def test_from_files_to_models(folder, capsys):
     assert world["actions"] == "1 numbers" and world["settings"]["steps"] == 5
     assert len(ggpi.data.read_npz("models/data.npz")) == 600
 
+    monkeypatch.setattr("ggpi.diagnosis.truth.VISITED", 512)
     assert main(["diagnose", "models", "--env", "Pendulum-v1"]) == 0, "the printed command works"
 
 
