@@ -39,6 +39,8 @@ from ggpi.mdp import beta_of, check_gamma
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.policies.sb3 import load_sb3
 
+LIKELIHOODS = ("cetd", "cemc")
+"""Losses that are negative log-likelihoods, which knowing nothing can be compared with."""
 UNCHECKED = "From held-out transitions. What the first action does and how models compose, ggpi diagnose --env checks."
 
 
@@ -117,7 +119,8 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
             )
         record(out, world, asdict(config))
         losses = held_out_losses(ghms, out) / len(world.names)
-        numbers = fit_verdict(ghms, data, losses, jax.random.key(config.seed))
+        likely = losses if config.loss in LIKELIHOODS else None
+        numbers = fit_verdict(ghms, data, likely, jax.random.key(config.seed))
         io.write_json(out / "verdict.json", numbers)
         shown = Group(score_table(ghms, losses, config.steps), verdict_table(numbers, UNCHECKED))
         return shown, next_words(world, data, out) + note_on_rates(config, has_more_steps)
@@ -238,8 +241,11 @@ def held_out_losses(ghms: GHMs, out: Path) -> np.ndarray:
     return np.array(json.loads(last)["held_out"]).reshape(len(ghms.models), len(ghms.policies))
 
 
-def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray, key: Any) -> dict[str, Any]:
-    """Numbers and a verdict from the episodes that `fit` held out, without a step of the environment."""
+def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: Any) -> dict[str, Any]:
+    """Numbers and a verdict from the episodes that `fit` held out, without a step of the environment.
+
+    Losses that are no likelihoods (None) are not judged.
+    """
     if is_mapped(data):
         data = within_memory(data, 1.0, seed=int(jax.random.key_data(key)[-1]))
     seen, held = split(data, PRESETS["cpu"], key)
@@ -247,7 +253,7 @@ def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray, key: Any) -> 
     for k, rows in enumerate(numbers.values()):
         for i, about in enumerate(rows.values()):
             kl_weight = getattr(ghms.models[horizons[i]], "kl_weight", 1.0)
-            if kl_weight <= 1:  # else the loss is no bound of the likelihood
+            if losses is not None and kl_weight <= 1:  # else the loss is no bound of the likelihood
                 about |= {"held_out_loss": float(losses[i, k]), "held_out_blank": KNOWING_NOTHING}
             about |= judge(about)
     return numbers

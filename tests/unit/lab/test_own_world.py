@@ -4,6 +4,7 @@ import json
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import jax
@@ -13,6 +14,7 @@ import pytest
 import ggpi
 from ggpi.cli import main
 from ggpi.data import write_npy, write_npz
+from ggpi.ghm import GHMs
 from ggpi.ghm.recipe import Recipe
 from ggpi.lab import own_world, world_file
 from ggpi.policies import direction_policies, pendulum_policies
@@ -69,6 +71,20 @@ def test_from_files_to_models(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("ggpi.diagnosis.truth.VISITED", 512)
     assert main(["diagnose", "models", "--env", "Pendulum-v1"]) == 0, "the printed command works"
+
+
+@pytest.mark.parametrize(
+    ("kl_weight", "losses", "is_judged"), [(1, 2.0, True), (20, 2.0, False), (1, None, False)]
+)
+def test_only_likelihoods_are_compared_with_knowing_nothing(monkeypatch, kl_weight, losses, is_judged):
+    monkeypatch.setattr(own_world, "diagnose_held_out", lambda *args, **kwargs: {"up": {"0.9": {}}})
+    monkeypatch.setattr(own_world, "split", lambda data, *rest: (data, data))
+    ghms = GHMs((), 0.9, (), {0.9: SimpleNamespace(kl_weight=kl_weight)})
+    one, state = np.zeros(1, int), np.zeros((1, 1), np.float32)
+    data = ggpi.Transitions(state, one, state, one < 0, one == 0, one, one, one)
+    found = own_world.fit_verdict(ghms, data, losses and np.full((1, 1), losses), None)["up"]["0.9"]
+    assert ("held_out_loss" in found) == is_judged
+    assert found["verdict"] == ("bad" if is_judged else "usable")
 
 
 def test_the_same_command_goes_on(folder, capsys, monkeypatch):
