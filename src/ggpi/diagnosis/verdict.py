@@ -19,7 +19,7 @@ LEVELS = ("good", "usable", "bad")
 
 DISTANCE = (0.06, 0.2)
 """Energy distance over √D, less its floor. Of Gaussians, a third of a spread beside the truth is 0.06, 0.6 spreads 0.2;
-so are 1.5 and 2.2 times too wide."""
+so are 1.5 and 2.1 times too wide."""
 JOINT_DISTANCE = (0.02, 0.06)
 """The same where each pair has one recorded future: clouds of (x, X) share their x, so faults weigh a third."""
 SPREAD = (1.3, 2.0)
