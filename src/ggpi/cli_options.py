@@ -100,7 +100,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     whole.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = whole.add_subparsers(prog="ggpi", title="commands", metavar="COMMAND", required=True)
     _add(commands, "list", "", help="name all experiments")
     for add in (_add_run, _add_plot, _add_pretrain, _add_fit, _add_diagnose, _add_play, _add_eq):
         add(commands)
