@@ -19,6 +19,8 @@ EXPECTED = json.loads((SAVED / "expected.json").read_text(encoding="utf-8"))
 WITHOUT = {
     "agent_checks.Spaces": "holds spaces of Gymnasium",
     "agents.Plan": "what an agent thought in one state",
+    "comparison.Comparison": "what a comparison found; as_json writes it",
+    "comparison.Score": "a part of it",
     "compiling._Others": "inside a compiled function",
     "compiling._Parts": "inside a compiled function",
     "diagnosis.truth.Truth": "holds functions",
@@ -28,6 +30,7 @@ WITHOUT = {
     "evaluation.payment.OnHost": "inside an agent",
     "evaluation.payment.Table": "inside an agent",
     "evaluation.planning.Models": "inside an agent",
+    "evaluation.stepping.Step": "inside an agent",
     "evaluation.tree.Block": "inside an agent",
     "evaluation.tree.Tree": "inside an agent",
     "ghm.model.AbstractModel": "abstract",
@@ -40,7 +43,11 @@ WITHOUT = {
     "optimal._Greedy": "inside a solver",
     "optimal._Problem": "inside a solver",
     "policies.gaussian.AbstractGaussianPolicy": "abstract",
+    "policies.kinds.ModePolicy": "newer than the first format",
+    "policies.networks.FeatureLogNoise": "newer than the first format",
+    "policies.networks.FeatureNoise": "newer than the first format",
     "policies.wrapped.Function": "someone else's code",
+    "progress._Work": "inside a progress bar",
 }
 """Classes without a directory, and why. Those of `lab` and `pretrain` belong to experiments."""
 
@@ -82,10 +89,21 @@ def test_what_was_saved_without_a_digest_loads(kind):
 def test_what_is_saved_again_is_the_same(kind, tmp_path):
     ggpi.save(tmp_path, ggpi.load(SAVED / kind))
     (arrays, about), (again, about_again) = io.load(SAVED / kind), io.load(tmp_path)
-    assert about_again == about and again.keys() == arrays.keys()
+    assert _of_then(about_again, about) == about and again.keys() == arrays.keys()
     for name, values in arrays.items():
         np.testing.assert_array_equal(again[name], values)
         assert again[name].dtype == values.dtype
+
+
+def _of_then(now, then):
+    """A structure of today without the fields that are newer than another one, which have to be None."""
+    if isinstance(now, dict) and isinstance(then, dict):
+        newer = now.keys() - then.keys()
+        assert all(now[name] is None for name in newer)
+        return {name: _of_then(part, then.get(name)) for name, part in now.items() if name not in newer}
+    if isinstance(now, list) and isinstance(then, list):
+        return [_of_then(*parts) for parts in zip(now, then, strict=True)]
+    return now
 
 
 def test_no_kind_is_forgotten():
