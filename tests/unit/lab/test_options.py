@@ -49,7 +49,7 @@ def test_help_shows_the_fields(dummy, capsys):
 
 
 def test_help_says_what_is_required(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "400")
     assert main(["fit", "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "usage: ggpi fit --env ID --policies FILE … [options]"
