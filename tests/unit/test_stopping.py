@@ -11,6 +11,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes canno
 
 START = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also if the tests run in the background of a shell
 sys.argv = ["ggpi", *{arguments!r}]
 def press(): os.kill(os.getpid(), signal.SIGINT)
 {code}
