@@ -41,6 +41,7 @@ def test_budget_and_radius_have_a_row_for_each_setting():
     ant_depth_radius.table(radius), ant_depth_radius.plot(radius)
 
 
+@pytest.mark.slow
 def test_pictures_show_plans_and_paths(capsys):
     metrics = as_stored(ant_visualise.run(ant_visualise.Config.tiny()))
     assert "Models against simulation" in capsys.readouterr().err, "told before anything is planned"

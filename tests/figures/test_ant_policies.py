@@ -31,6 +31,7 @@ def test_unknown_names_list_those_that_exist():
     assert "ant-policies" in names()
 
 
+@pytest.mark.slow
 def test_they_walk_where_they_should(metrics):
     """A weaker form of the bar of 0.21 units per step: few and short episodes."""
     shipped = metrics["shipped"]
@@ -39,10 +40,12 @@ def test_they_walk_where_they_should(metrics):
     assert after[0] < after[11:20].mean() and 0.4 * np.mean(shipped["speed"]) < after[11:20].mean()
 
 
+@pytest.mark.slow
 def test_the_untrained_ablation_does_not_walk(metrics):
     assert abs(np.mean(metrics["ablation/switched"]["speed"])) < 0.1
 
 
+@pytest.mark.slow
 def test_table_and_figure_come_from_metrics(metrics):
     bar, ablation = experiment.table(metrics)
     assert bar.row_count == 4 and ablation.row_count == 2

@@ -250,7 +250,8 @@ class OpenKey(eqx.Module):
 
 def noisy(num_policies):
     spec = ggpi.StateSpec(tuple("abcdef"))
-    frame = fit_frame(np.ones((2, SIZE)), np.ones((2, 4)), np.ones((2, SIZE)), spec, None)
+    states = np.outer([-9.0, 9.0], np.ones(SIZE))
+    frame = fit_frame(states, np.ones((2, 4)), states, spec, None)
     models = stack_modules([Exposed(frame)] * num_policies)
     policies = tuple(OpenKey(str(i)) for i in range(num_policies))
     return ggpi.GHMs(policies, GAMMA, (0.5,), {GAMMA: models, GAMMA / 2: models})

@@ -29,6 +29,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_mapped_data_that_fit_are_like_any_other(tmp_path):
     write_npy(tmp_path, DATA)
     assert_same(fit(read_npy(tmp_path)), fit(DATA))
@@ -45,6 +46,7 @@ def test_mapped_data_that_do_not_fit_are_sampled_and_it_is_said(tmp_path):
     assert_same(fit(DATA, memory=memory), fit(DATA))
 
 
+@pytest.mark.slow
 def test_unknown_behaviour_and_loose_transitions_are_one_step_cetd():
     unknown = replace(DATA, behaviour=np.full(len(DATA), -1))
     with pytest.warns(UserWarning, match=r"n_step is 20, .* it is not known who acted"):
