@@ -33,6 +33,9 @@ def main() -> int:
     if uv is None:
         print("test-pythons: left out, there is no uv (pip install uv)")
         return 0
+    if not can_install(uv):
+        print("test-pythons: left out, uv cannot reach a package index")
+        return 0
     versions, failed = named_versions(), []
     for version in versions:
         newest = version == versions[-1]
@@ -58,6 +61,21 @@ def named_versions() -> list[str]:
 
 def find_uv() -> str | None:
     return shutil.which("uv", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def can_install(uv: str) -> bool:
+    """Whether uv finds packages; it need not know of the indices that pip is told of."""
+    asked = [
+        "pip",
+        "install",
+        "--dry-run",
+        "--reinstall",
+        "--no-deps",
+        "--no-cache",
+        "--python",
+        sys.executable,
+    ]
+    return output(uv, "-q", *asked, "hatchling") is not None
 
 
 def interpreter(version: str, uv: str) -> str | None:

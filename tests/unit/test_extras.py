@@ -21,7 +21,7 @@ from ggpi.ghm.frame import fit_frame, stack_modules
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.world_file import World, claim
 from ggpi.policies import maze_policies, pendulum_policies
-from pythons import find_uv
+from pythons import can_install, find_uv
 
 pytestmark = pytest.mark.slow
 
@@ -66,6 +66,8 @@ def uv():
     found = find_uv()
     if found is None:
         pytest.skip("there is no uv")
+    if not can_install(found):
+        pytest.skip("uv cannot reach a package index")
     return found
 
 
