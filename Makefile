@@ -39,7 +39,7 @@ test-seeds: $(READY)  ## all tests with other random numbers, other rounding and
 	test -z "$$failed" || { echo "failed with:$$failed"; exit 1; }
 
 test-sb3: .venv/.sb3  ## policies of Stable-Baselines3 against the real thing, which brings PyTorch
-	@$(BIN)/pytest -q -n 2 tests/unit/policies/test_sb3_live.py $(ARGS)
+	@$(BIN)/pytest -q -n 2 tests/unit/policies/sb3/test_live.py $(ARGS)
 
 CAMPAIGNS = $(filter-out %/campaign.py,$(sort $(wildcard tests/fuzz/*.py)))
 

@@ -15,7 +15,7 @@ import numpy as np
 from mujoco import rollout
 
 from ggpi.envs.ant import SparseAntVector, physics
-from ggpi.pretrain import Training, mpo, preset
+from ggpi.lab.pretraining import Training, mpo, preset
 
 ANTS, FEW, STEPS, REPEATS, THREADS = 128, 16, 5, 9, 2
 FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS

@@ -23,11 +23,12 @@ import numpy as np
 import torch
 
 import ggpi
-from ggpi.compiling import fast_jit
-from ggpi.ghm.fit import prepare
-from ggpi.ghm.losses import each
-from ggpi.ghm.recipe import Recipe
-from ggpi.ghm.training import run_chunk
+import ggpi.learning.losses
+from ggpi._jax.jit import fast_jit
+from ggpi.learning.fitting import prepare
+from ggpi.learning.loop import run_chunk
+from ggpi.learning.losses import each
+from ggpi.learning.recipe import Recipe
 
 STATES, ACTIONS, WIDTH, BATCH, MODELS, ROWS, ROUND = 35, 8, 128, 256, 8, 50_000, 20
 HORIZONS = (0.9, 0.8)
@@ -65,7 +66,7 @@ def policies() -> list[Controller]:
 
 class Ours:
     def __init__(self):
-        recipe = Recipe(loss=ggpi.CETD(n_step=1), steps=10**6, chunk=ROUND)
+        recipe = Recipe(loss=ggpi.learning.losses.CETD(n_step=1), steps=10**6, chunk=ROUND)
         spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
         ready = prepare(policies(), data(), HORIZONS, recipe, spec, jax.random.key(0))
         self.setting, self.state = ready.setting, ready.state

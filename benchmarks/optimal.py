@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from ggpi.envs import rooms
-from ggpi.optimal import modified_policy_iteration, q_star
+from ggpi.mdp.optimal import modified_policy_iteration, q_star
 
 GAMMA, ERROR, ROUNDS = 0.99, 1e-8, 7
 GRIDS = {"10k": 11, "100k": 35}

@@ -25,8 +25,8 @@ from ggpi.envs.ant import CONTROL_STEP, AntDynamics, SparseAntVector
 from ggpi.evaluation.planning import values_of
 from ggpi.evaluation.segments import segments, segments_of
 from ggpi.evaluation.tree import build_tree
-from ggpi.futures import simulate_futures
-from ggpi.lab import ant_mpc
+from ggpi.lab.ant import mpc as ant_mpc
+from ggpi.rollout.futures import simulate_futures
 
 SAMPLES, EPISODES, RADIUS = 100, 100, 0.3
 MODEL = 2.0 * (41 * 3 * 128 + 4 * 128**2 + 3 * 128 + 2 * 35 * 128)

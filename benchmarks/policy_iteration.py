@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import ggpi
-from ggpi.optimal import optimal_actions, policy_iteration
+from ggpi.mdp.optimal import optimal_actions, policy_iteration
 
 GAMMA, ALPHA = 0.99, 0.1
 GRIDS = {"10k": 11, "100k": 35}

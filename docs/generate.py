@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import ggpi
-from ggpi import equations
+from ggpi.cli import equations
 
 REFERENCE = Path(__file__).parent / "reference"
 MODULES = ("rewards", "envs", "data", "policies", "ghm", "diagnosis")

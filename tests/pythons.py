@@ -18,13 +18,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TESTS = [
-    "tests/unit/test_noise.py",
-    "tests/unit/test_cli.py::test_light_commands_import_nothing_heavy",
-    "tests/unit/test_collection.py",
+    "tests/unit/_jax/test_random.py",
+    "tests/unit/cli/test_main.py::test_light_commands_import_nothing_heavy",
+    "tests/unit/rollout/test_collection.py",
     "tests/unit/test_progress.py",
-    "tests/unit/test_agents.py::test_another_target_compiles_nothing",
-    "tests/unit/ghm/test_fit.py::test_the_same_call_gives_the_same_models",
-    "tests/unit/lab/test_play.py::test_a_row_for_each_episode",
+    "tests/unit/agent/test_agent.py::test_another_target_compiles_nothing",
+    "tests/unit/learning/test_fit.py::test_the_same_call_gives_the_same_models",
+    "tests/unit/cli/test_play.py::test_a_row_for_each_episode",
 ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
-from ggpi import io
+from ggpi.storage import arrays as io
 
 SAVED = Path(__file__).parent / "data" / "saved"
 

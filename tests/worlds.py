@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from ggpi.mdp import TabularMDP
+from ggpi.mdp.tabular import TabularMDP
 from ggpi.switching import GSP
 
 

@@ -15,7 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import ggpi
-from ggpi.distances import energy_distance
+import ggpi.ghm
+import ggpi.ghm.spline_flow
+import ggpi.ghm.vae
+from ggpi.diagnosis.distances import energy_distance
 from ggpi.envs import LinearGaussian, Ring, WorldVectorEnv
 from ggpi.ghm import ExactGHM
 from ggpi.ghm.exact import Simulator
@@ -119,9 +122,9 @@ def fitted(model: Any, loss: str) -> dict[float, tuple[Any, Any]]:
 
 @cache
 def tabular(loss: str) -> tuple[Any, Any]:
-    learn = {"cetd": ggpi.cetd, "cemc": ggpi.cemc}[loss]
+    learn = {"cetd": ggpi.ghm.cetd, "cemc": ggpi.ghm.cemc}[loss]
     shape = (RING.size, 2, RING.size)
-    return ggpi.TabularGHM(jnp.zeros(shape)), learn(RING.mdp, WALK, BETA, num_steps=20_000, key=KEY)
+    return ggpi.ghm.TabularGHM(jnp.zeros(shape)), learn(RING.mdp, WALK, BETA, num_steps=20_000, key=KEY)
 
 
 def on_ring(name: str, **given: Any) -> Specimen:
@@ -154,7 +157,7 @@ def unrolled(loss: str) -> tuple[Any, Any]:
     return Unrolled(start, FEEDBACK, BETA), Unrolled(end, FEEDBACK, BETA)
 
 
-VAE, FLOW = ggpi.VAEConfig(width=32, depth=2), ggpi.FlowConfig(hidden=32)
+VAE, FLOW = ggpi.ghm.vae.VAEConfig(width=32, depth=2), ggpi.ghm.spline_flow.FlowConfig(hidden=32)
 ZOO = [
     on_ring("exact table", given=EXACT.sampler),
     on_ring("exact simulator", given=Simulator.of(EXACT)),

@@ -3,7 +3,7 @@
 import sys
 import warnings
 
-from ggpi import stopping
+from ggpi.cli import stopping
 
 
 def main() -> int:
@@ -13,7 +13,7 @@ def main() -> int:
     """
     try:
         stopping.listen()
-        from ggpi.cli import main as run
+        from ggpi.cli.main import main as run
 
         warnings.formatwarning = _one_line
         code = run()

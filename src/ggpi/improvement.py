@@ -10,17 +10,22 @@ open set is refused.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ggpi.evaluation import QValues
+from ggpi.evaluation import QValues, evaluate, evaluate_sampled, ghm_draws
+from ggpi.ghm import GHMs, exact_ghms, joined_ghms
+from ggpi.mdp.tabular import TabularMDP, check_alpha
+from ggpi.mdp.ties import UNKNOWN, is_best
 from ggpi.policies import TabularPolicy
-from ggpi.reals import real, reals
-from ggpi.switching import missing_suffixes
-from ggpi.ties import UNKNOWN, is_best
+from ggpi.rewards import Reward
+from ggpi.switching import GSPs, compositions, missing_suffixes
+from ggpi.types import Key, Scalar, real, reals, whole
 
 Ties = Literal["uniform", "first", "random"]
 
@@ -44,7 +49,7 @@ def improve(
     """A policy that is greedy in max_ν Q^ν.
 
     Actions that cannot be told from the best are tied: the policy spreads over them evenly, or takes the
-    first, or one at random. `tolerance` is relative to the values of each state (see `ggpi.ties`): by default
+    first, or one at random. `tolerance` is relative to the values of each state (see `ggpi.mdp.ties`): by default
     9e-13 for exact values, and 1e-9 for others. An array [S, A] or [n, S, A] is taken as it is; a `QValues` is
     checked.
 
@@ -123,3 +128,135 @@ def _checked_values(values: np.ndarray) -> np.ndarray:
     if not np.isfinite(values).all():
         raise ValueError(f"{(~np.isfinite(values)).sum()} Q-values are not finite")
     return values
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyIteration:
+    """The policies π₀ … πₖ that were visited, and what they cost.
+
+    Paper: Alg 1
+    """
+
+    policies: tuple[TabularPolicy, ...]
+    stopped: Literal["optimal", "stable", "limit"]
+    """On a known optimum, because π′ = π, or at the limit."""
+    ghm_samples: int
+    """Model samples over all x, a and ν, each ν on its own as in Algorithm 1; 0 when exact."""
+    ghm_draws: int
+    """Model samples that were drawn: prefixes are shared."""
+
+    @property
+    def policy(self) -> TabularPolicy:
+        """The last policy."""
+        return self.policies[-1]
+
+    @property
+    def iterations(self) -> int:
+        """Improvement steps."""
+        return len(self.policies) - 1
+
+
+def policy_iteration(
+    mdp: TabularMDP,
+    reward: Reward | ArrayLike,
+    gamma: Scalar,
+    alpha: Scalar,
+    *,
+    depth: int = 1,
+    newest_last: bool = False,
+    start: ArrayLike | None = None,
+    max_iterations: int = 100,
+    optimal: np.ndarray | None = None,
+    tolerance: float | None = None,
+) -> PolicyIteration:
+    """Algorithm 1 with exact values: πₖ₊₁ ∈ 𝒢({Q^ν : ν ∈ Π_m(π₀, …, πₖ)}).
+
+    Args:
+        mdp: the dynamics.
+        reward: a reward of the MDP.
+        gamma: the discount of the return.
+        alpha: the switching probability of the GSPs.
+        depth: m; depth 1 is policy iteration, because the newest policy dominates the older ones.
+        newest_last: whether only GSPs that end in the newest policy are kept; each dominates the same GSP with an
+            older end.
+        start: the first policy; uniform by default.
+        max_iterations: the most improvement steps.
+        optimal: optimal actions [S, A], if they are known: the loop stops at a policy that uses only these.
+        tolerance: what counts as a tie, as in `improve`.
+
+    Paper: Alg 1
+    """
+    solver = _Solver(mdp, gamma, check_alpha(alpha), depth, newest_last, max_iterations, optimal, tolerance)
+    return solver.run(start, lambda gsps, ghms, _: evaluate(gsps, ghms, reward), 0)
+
+
+def policy_iteration_sampled(
+    mdp: TabularMDP,
+    reward: Reward | ArrayLike,
+    gamma: Scalar,
+    alpha: Scalar,
+    *,
+    num_samples: int,
+    depth: int = 1,
+    newest_last: bool = False,
+    start: ArrayLike | None = None,
+    max_iterations: int = 100,
+    optimal: np.ndarray | None = None,
+    tolerance: float | None = None,
+    key: Key,
+) -> PolicyIteration:
+    """Algorithm 1 with values estimated from `num_samples` chains per (x, a, ν); see `policy_iteration`.
+
+    Paper: Alg 1, Ex 5.3
+    """
+    solver = _Solver(mdp, gamma, check_alpha(alpha), depth, newest_last, max_iterations, optimal, tolerance)
+
+    def estimate(gsps: GSPs, ghms: GHMs, iteration: int) -> QValues:
+        noise = jax.random.fold_in(key, iteration)
+        return evaluate_sampled(gsps, ghms, reward, num_samples=num_samples, key=noise)
+
+    return solver.run(start, estimate, whole(num_samples, "num_samples"))
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """Algorithm 1 for any way to evaluate a set of GSPs."""
+
+    mdp: TabularMDP
+    gamma: Scalar
+    alpha: float
+    depth: int
+    newest_last: bool
+    max_iterations: int
+    optimal: np.ndarray | None
+    tolerance: float | None
+
+    def run(
+        self, start: ArrayLike | None, values: Callable[[GSPs, GHMs, int], QValues], num_samples: int
+    ) -> PolicyIteration:
+        pi = (
+            TabularPolicy.uniform(self.mdp)
+            if start is None
+            else TabularPolicy(self.mdp.checked_policy(start))
+        )
+        policies = [TabularPolicy(pi.pi, "π0")]
+        ghms = exact_ghms(self.mdp, policies, self.gamma, self.alpha)
+        chains, samples, draws = num_samples * self.mdp.kernel.shape[0], 0, 0
+        for iteration in range(1, whole(self.max_iterations, "max_iterations") + 1):
+            newest = len(ghms.policies) - 1
+            gsps = compositions(newest + 1, self.depth, self.alpha, last=newest if self.newest_last else None)
+            samples += sum(map(len, gsps)) * chains
+            draws += ghm_draws(gsps) * chains
+            improved = improve(values(gsps, ghms, iteration), tolerance=self.tolerance, name=f"π{iteration}")
+            if np.array_equal(improved.pi, policies[-1].pi):
+                return PolicyIteration(tuple(policies), "stable", samples, draws)
+            policies.append(improved)
+            if self.optimal is not None and ((improved.pi > 0) <= self.optimal).all():
+                return PolicyIteration(tuple(policies), "optimal", samples, draws)
+            ghms = self._with_policy(ghms, improved)
+        return PolicyIteration(tuple(policies), "limit", samples, draws)
+
+    def _with_policy(self, ghms: GHMs, policy: TabularPolicy) -> GHMs:
+        """The models with those of one more policy; at depth 1 with the newest last, of that one alone."""
+        new = exact_ghms(self.mdp, [policy], ghms.gamma, ghms.alphas)
+        return new if self.newest_last and self.depth == 1 else joined_ghms([ghms, new])

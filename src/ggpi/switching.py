@@ -18,9 +18,8 @@ from functools import cached_property
 from itertools import product
 from typing import SupportsIndex
 
-from ggpi.mdp import check_alpha
-from ggpi.reals import reals, whole
-from ggpi.typing import Scalar
+from ggpi.mdp.tabular import check_alpha
+from ggpi.types import Scalar, reals, whole
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,12 @@ import pytest
 pytest.importorskip("mujoco")
 
 import ggpi
-from ggpi.lab import ant, ant_depth_radius, ant_training_budget, ant_transfer, ant_visualise
-from ggpi.lab.ant_calibration import calibration, ratios
+from ggpi.lab.ant import depth_radius as ant_depth_radius
+from ggpi.lab.ant import episodes as ant
+from ggpi.lab.ant import training_budget as ant_training_budget
+from ggpi.lab.ant import transfer as ant_transfer
+from ggpi.lab.ant import visualise as ant_visualise
+from ggpi.lab.ant.calibration import calibration, ratios
 from ggpi.lab.contract import as_stored
 
 

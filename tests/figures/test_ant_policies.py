@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("mujoco")
 
 import ggpi
-from ggpi.lab import ant_policies as experiment
-from ggpi.shipped import names, provenance
+from ggpi.lab.ant import base_policies as experiment
+from ggpi.storage.pretrained import names, provenance
 
 
 @pytest.fixture(scope="module")

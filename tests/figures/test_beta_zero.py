@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from chance import error_of_mean
-from ggpi.lab import beta_zero as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.finite import beta_zero as experiment
 
 NUM_SAMPLES = experiment.Config.tiny().num_samples
 GRID = np.array([experiment.Config.height, experiment.Config.width])

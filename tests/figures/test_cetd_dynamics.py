@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab import cetd_dynamics as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.finite import cetd_dynamics as experiment
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ggpi import envs
-from ggpi.lab import chain as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.finite import chain as experiment
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ggpi.lab import counterexamples as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.finite import counterexamples as experiment
 
 
 @pytest.fixture(scope="module")

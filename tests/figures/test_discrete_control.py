@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ggpi.lab import discrete_control as experiment
 from ggpi.lab.contract import as_stored
-from ggpi.lab.discrete_oracle import Oracle
-from ggpi.lab.discrete_worlds import WORLDS
+from ggpi.lab.discrete import control as experiment
+from ggpi.lab.discrete.environments import WORLDS
+from ggpi.lab.discrete.oracle import Oracle
 from ggpi.rewards import arrival, target
 
 

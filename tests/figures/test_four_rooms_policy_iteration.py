@@ -2,8 +2,8 @@
 
 import pytest
 
-from ggpi.lab import four_rooms_policy_iteration as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.finite import four_rooms_policy_iteration as experiment
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ggpi.lab import four_rooms_transfer as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.finite import four_rooms_transfer as experiment
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab import ghm_losses as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.models import losses as experiment
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ import pytest
 
 from chance import error_of_mean
 from ggpi import rewards
-from ggpi.lab import corridor_policies as parts
-from ggpi.lab import learned_policy_iteration as experiment
-from ggpi.lab.coin_corridor import CoinCorridor
 from ggpi.lab.contract import as_stored
+from ggpi.lab.iteration import learned_policy_iteration as experiment
+from ggpi.lab.iteration import policies as parts
+from ggpi.lab.iteration.coin_corridor import CoinCorridor
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,10 @@ import pytest
 pytest.importorskip("gymnasium_robotics")
 
 from ggpi.envs.maze import PointMaze
-from ggpi.lab import maze, maze_scores, maze_transfer, planners
+from ggpi.lab import agents as planners
+from ggpi.lab.maze import scores as maze_scores
+from ggpi.lab.maze import tasks as maze
+from ggpi.lab.maze import transfer as maze_transfer
 from ggpi.switching import compositions
 
 

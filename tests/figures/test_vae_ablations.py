@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab import vae_ablations as experiment
 from ggpi.lab.contract import as_stored
+from ggpi.lab.models import ablations as experiment
 
 
 @pytest.fixture(scope="module")

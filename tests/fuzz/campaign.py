@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.errors import FileError
 from ggpi.progress import progress
+from ggpi.storage.errors import FileError
 
 MEMORY = 2**30
 """Bytes that one case may allocate."""

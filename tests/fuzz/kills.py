@@ -32,12 +32,13 @@ import jax
 import numpy as np
 
 import ggpi
-from ggpi import io
-from ggpi.cli import main as command
-from ggpi.ghm.fit import fit as fit_models
-from ggpi.ghm.training_log import TrainingLog
+import ggpi.ghm.vae
+from ggpi.cli.main import main as command
+from ggpi.lab.pretraining import train
+from ggpi.learning.fitting import fit as fit_models
+from ggpi.learning.log import TrainingLog
 from ggpi.policies.linear import linear_policy
-from ggpi.pretrain import train
+from ggpi.storage import arrays as io
 
 SAVES = 60
 
@@ -45,13 +46,13 @@ SAVES = 60
 def save(out: Path) -> None:
     """Saves of different sizes, each over the one before; the one that is there is saved again, and then the others."""
     try:
-        arrays, about = io.load(out)
+        arrays, about = io.load_arrays(out)
         assert arrays["values"].tolist() == [about["number"]] * (1000 + about["number"])
         done = about["number"]
     except FileNotFoundError:
         done = 0
     for number in range(done, SAVES):
-        io.save(out, {"values": np.full(1000 + number, number)}, {"number": number})
+        io.save_arrays(out, {"values": np.full(1000 + number, number)}, {"number": number})
 
 
 def fit(out: Path) -> None:
@@ -63,7 +64,7 @@ def fit(out: Path) -> None:
     ends = step == 19
     data = ggpi.Transitions(state, action, state + action, ends & False, ends, 0 * step, episode, step)
     policies = [linear_policy([[0.0]], push, 0.1, f"push {push}") for push in (-0.5, 0.5)]
-    model = ggpi.VAEConfig(width=4, depth=1)
+    model = ggpi.ghm.vae.VAEConfig(width=4, depth=1)
     key = jax.random.key(0)
     fit_models(policies, data, 0.9, 0.5, key=key, model=model, steps=3000, batch_size=16, out=out)
 

@@ -22,8 +22,10 @@ import scipy.sparse
 from campaign import Campaign, main
 
 import ggpi
-from ggpi import TabularMDP, TabularPolicy, optimal, rewards
-from ggpi.ties import RESOLUTION
+import ggpi.improvement
+from ggpi import TabularMDP, TabularPolicy, rewards
+from ggpi.mdp import optimal
+from ggpi.mdp.ties import RESOLUTION
 
 EPS = float(np.finfo(float).eps)
 TINY = float(np.finfo(float).tiny)
@@ -350,7 +352,7 @@ def _check_improve(mdp, reward, policies, case, truth) -> None:
 
 def _check_improve_head(mdp, reward, policies, case, truth) -> None:
     _, q = _evaluated(mdp, reward, policies, case)
-    _no_worse(truth(), ggpi.improve_head(q).pi, q.v.max(axis=0))
+    _no_worse(truth(), ggpi.improvement.improve_head(q).pi, q.v.max(axis=0))
 
 
 def _no_worse(truth: Truth, pi: np.ndarray, v: np.ndarray) -> None:

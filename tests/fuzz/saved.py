@@ -26,9 +26,9 @@ from ggpi.data import Transitions
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.model import AbstractModel
+from ggpi.ghm.learned import AbstractModel
 from ggpi.rewards import Each, Reward
-from ggpi.saving import Foreign
+from ggpi.storage.objects import Foreign
 
 KINDS = sorted(path.parent.name for path in saved_files.SAVED.glob("*/about.json"))
 WEIGHTS = np.array([0.3 if "ghms" in kind else 1.0 for kind in KINDS])
@@ -55,8 +55,8 @@ ODD = [
     ),
     *({"array": "none", "jax": True}, {"array": 3, "jax": 4}, {"class": "os:system", "fields": {}}),
     *(
-        {"class": "ggpi.io:save", "fields": {}},
-        {"class": "ggpi.ghm.model:AbstractModel", "fields": {"frame": 1}},
+        {"class": "ggpi.storage.arrays:save", "fields": {}},
+        {"class": "ggpi.ghm.learned:AbstractModel", "fields": {"frame": 1}},
     ),
 ]
 """What a part of a structure becomes."""

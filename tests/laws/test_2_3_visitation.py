@@ -5,8 +5,10 @@ import numpy as np
 from hypothesis import given, settings
 
 from chance import are_frequencies
-from ggpi import GSP, ExactGHM, TabularMDP, TabularPolicy, rollout
+from ggpi import GSP, TabularMDP, TabularPolicy
+from ggpi.ghm import ExactGHM
 from ggpi.ghm.exact import Simulator
+from ggpi.rollout.execution import rollout
 from worlds import visitation_series, worlds
 
 

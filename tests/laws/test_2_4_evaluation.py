@@ -3,7 +3,8 @@
 import numpy as np
 from hypothesis import given
 
-from ggpi import ExactGHM, evaluate, exact_ghms, rewards, successor_features, successor_representation
+from ggpi import evaluate, exact_ghms, rewards
+from ggpi.ghm import ExactGHM, successor_features, successor_representation
 from ggpi.switching import GSP
 from worlds import bellman_q, worlds
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ggpi import ExactGHM, compose
-from ggpi.mdp import beta_of, composition_weights
+from ggpi.ghm import ExactGHM, compose
+from ggpi.mdp.tabular import beta_of, composition_weights
 from worlds import ALPHAS, worlds
 
 TIMES = 400

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chance import error_of_mean
-from ggpi import GSP, TabularPolicy, evaluate, exact_ghms, rewards, rollout
+from ggpi import GSP, TabularPolicy, evaluate, exact_ghms, rewards
+from ggpi.rollout.execution import rollout
 from worlds import ALPHAS, bellman_q, bellman_q_gsp, return_moments, switching_policies, worlds
 
 

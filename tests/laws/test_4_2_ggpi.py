@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chance import are_frequencies
-from ggpi import GSP, compositions, evaluate, exact_ghms, improve, improve_head, suffix_closure
-from ggpi.improvement import OpenSetWarning
+from ggpi import GSP, compositions, evaluate, exact_ghms, improve, suffix_closure
+from ggpi.improvement import OpenSetWarning, improve_head
 from worlds import ALPHAS, bellman_q, bellman_q_star, switching_policies, worlds
 
 

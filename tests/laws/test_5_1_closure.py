@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ggpi import GSP, compositions, is_suffix_closed, missing_suffixes, suffix_closure
-from ggpi.switching import gsp_set
+from ggpi import GSP, compositions, suffix_closure
+from ggpi.switching import gsp_set, is_suffix_closed, missing_suffixes
 from worlds import ALPHAS, switching_policies
 
 sets = st.lists(switching_policies(), min_size=1, max_size=6)

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import given
 
-from ggpi import ExactGHM, bellman, compose
+from ggpi.ghm import ExactGHM, bellman, compose
 from worlds import pair_kernel, worlds
 
 

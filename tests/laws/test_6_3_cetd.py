@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from chance import are_frequencies, error_of_mean
-from ggpi import GSP, ExactGHM, TabularMDP, TabularPolicy, cemc, cetd, cetd_replay, polynomial_steps, rollout
+from ggpi import GSP, TabularMDP, TabularPolicy
 from ggpi.envs import three_states
-from ggpi.envs.small import CETD_LOGITS
+from ggpi.envs.examples import CETD_LOGITS
+from ggpi.ghm import ExactGHM, cemc, cetd, cetd_replay, polynomial_steps
+from ggpi.rollout.execution import rollout
 
 ONE_ACTION = np.ones((3, 1))
 START = CETD_LOGITS[:, None, :]
@@ -47,7 +49,7 @@ def test_one_step_is_the_update_of_eq_9():
 
 def test_the_mean_update_is_the_gradient_of_the_cross_entropy():
     """Eq 11 and 12: E[φ₁ − φ₀]/ε = −∇ KL(T μ̄ ‖ softmax φ), by automatic differentiation."""
-    from ggpi import bellman
+    from ggpi.ghm import bellman
 
     mdp, gamma, n = three_states(), 0.9, 4000
     keys = jax.random.split(jax.random.key(0), n)

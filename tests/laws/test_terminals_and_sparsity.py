@@ -6,8 +6,9 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 
-from ggpi import ExactGHM, TabularMDP, compositions, evaluate, evaluate_sampled, exact_ghms, improve, rewards
-from ggpi import resolvent as solving
+from ggpi import TabularMDP, compositions, evaluate, evaluate_sampled, exact_ghms, improve, rewards
+from ggpi.ghm import ExactGHM
+from ggpi.mdp import resolvent as solving
 from worlds import ALPHAS, switching_policies, worlds
 
 

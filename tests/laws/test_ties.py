@@ -6,8 +6,10 @@ import scipy.sparse
 from hypothesis import given, settings
 
 import ggpi
-from ggpi import GSP, TabularMDP, TabularPolicy, optimal, resolvent, rewards
-from ggpi.ties import RESOLUTION, is_best
+import ggpi.improvement
+from ggpi import GSP, TabularMDP, TabularPolicy, rewards
+from ggpi.mdp import optimal, resolvent
+from ggpi.mdp.ties import RESOLUTION, is_best
 from worlds import worlds
 
 SCALES = (1e-12, 2.0**-40, 1e-5, 1 / 3, 7.0, 2.0**40, 1e12)
@@ -63,7 +65,9 @@ def test_scaled_rewards_have_the_same_policies(scale, world):
     for r in (world.r_state, np.abs(world.r_state), world.r_action):
         q, scaled = ggpi.evaluate(gsps, ghms, r), ggpi.evaluate(gsps, ghms, scale * r)
         np.testing.assert_array_equal(ggpi.improve(q).pi, ggpi.improve(scaled).pi)
-        np.testing.assert_array_equal(ggpi.improve_head(q).pi, ggpi.improve_head(scaled).pi)
+        np.testing.assert_array_equal(
+            ggpi.improvement.improve_head(q).pi, ggpi.improvement.improve_head(scaled).pi
+        )
         if np.log2(scale) % 1 == 0:
             np.testing.assert_array_equal(scale * q.array, scaled.array)
         found = [ggpi.policy_iteration(world.mdp, s * r, world.gamma, 0.5) for s in (1.0, scale)]

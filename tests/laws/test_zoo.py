@@ -12,12 +12,14 @@ import pytest
 from jax.scipy.special import ndtr, ndtri
 
 import ggpi
+import ggpi.ghm.spline_flow
+import ggpi.policies
 from ggpi.envs import LinearGaussian, ll2td_bias
-from ggpi.ghm.frame import fit_frame, stack_modules
-from ggpi.ghm.losses import LL2TD
-from ggpi.ghm.model import AbstractDensityModel
+from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.learning.losses import LL2TD
 from ggpi.policies.linear import linear_policy
-from ggpi.typing import GHM
+from ggpi.types import GHM
 from zoo import BETA, KEY, LEARNED, ZOO
 
 every = pytest.mark.parametrize("specimen", ZOO, ids=lambda specimen: specimen.name)
@@ -139,9 +141,13 @@ def fit_ll2td(steps, batch_size):
     data = at_one_pair(20_000)
     ahead = LINE.sample_future([STATE], [ACTION], BETA, len(data), np.random.default_rng(1))
     frame = fit_frame(data.state, data.action, ahead, LINE.spec, None)
-    flow = stack_modules([ggpi.FlowConfig(hidden=32).build(frame, key=KEY)])
+    flow = stack_modules([ggpi.ghm.spline_flow.FlowConfig(hidden=32).build(frame, key=KEY)])
     policy = linear_policy(LINE.gain, LINE.bias, LINE.action_std, low=-np.inf, high=np.inf)
-    loss, bank, target = LL2TD(sigma=SIGMA / 0.2), ggpi.PolicyBank([policy]), stack_modules([exact_line()])
+    loss, bank, target = (
+        LL2TD(sigma=SIGMA / 0.2),
+        ggpi.policies.PolicyBank([policy]),
+        stack_modules([exact_line()]),
+    )
     recorded, betas = loss.record(data, 1, [BETA]), jnp.array([BETA])
     adam = optax.adam(optax.linear_schedule(5e-3, 0.0, steps))
     arrays, static = eqx.partition(flow, eqx.is_array)

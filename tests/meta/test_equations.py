@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ggpi import equations
+from ggpi.cli import equations
 from ggpi.lab import EXPERIMENTS
 
 ROOT = Path(__file__).parents[2]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ggpi import cli
-from ggpi.cli_options import parser
+from ggpi.cli import main as cli
+from ggpi.cli.fit import WorldConfig
+from ggpi.cli.options import parser
 from ggpi.lab import EXPERIMENTS, contract
-from ggpi.lab.own_world import WorldConfig
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "docs" / "reference"

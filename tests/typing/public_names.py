@@ -6,6 +6,8 @@ import jax
 import numpy as np
 
 import ggpi
+import ggpi.agent.agent
+import ggpi.evaluation
 
 mdp = ggpi.envs.four_rooms()
 assert_type(mdp, ggpi.TabularMDP)
@@ -16,12 +18,12 @@ assert_type(gsps, ggpi.GSPs)
 ghms = ggpi.exact_ghms(mdp, policies, gamma=0.9, alpha=1 / 9)
 assert_type(ghms, ggpi.GHMs)
 q = ggpi.evaluate(gsps, ghms, mdp.indicator((1, 11)))
-assert_type(q, ggpi.QValues)
+assert_type(q, ggpi.evaluation.QValues)
 assert_type(ggpi.improve(q), ggpi.TabularPolicy)
 
 agent = ggpi.GGPIAgent(ghms, ggpi.rewards.target([0.0, 1.0], radius=0.3), depth=2)
 assert_type(agent.act(np.zeros(2), key=jax.random.key(0)), np.ndarray)
-assert_type(agent.plan(np.zeros(2), key=jax.random.key(0)), ggpi.Plan)
+assert_type(agent.plan(np.zeros(2), key=jax.random.key(0)), ggpi.agent.agent.Plan)
 data = ggpi.data.read_npz("data.npz")
 assert_type(data, ggpi.Transitions)
 assert_type(ggpi.fit(policies, data, gamma=0.9, alpha=0.1, key=jax.random.key(0)), ggpi.GHMs)

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ggpi import io
 from ggpi.data.buffer import FIELDS
 from ggpi.data.opening import Npz, map_npy
 from ggpi.data.transitions import Transitions
-from ggpi.errors import FileError
-from ggpi.locking import sole_writer
-from ggpi.reading import as_file_errors, short
+from ggpi.storage.arrays import read_json, replacing, sweep, write_json
+from ggpi.storage.errors import FileError
+from ggpi.storage.locking import sole_writer
+from ggpi.storage.reading import as_file_errors, short
 
 FORMAT = "ggpi transitions 1"
 
@@ -32,7 +32,7 @@ def write_npz(path: str | Path, data: Transitions) -> None:
     Beyond the paper: data outlive the process that collected them
     """
     arrays = _plain(data)
-    with io.replacing(path) as aside, aside.open("wb") as file:
+    with replacing(path) as aside, aside.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, format=np.array(FORMAT), **arrays)
 
 
@@ -77,10 +77,10 @@ def writing_npy(directory: str | Path | None) -> Iterator[None]:
         return
     about = Path(directory) / "about.json"
     with sole_writer(directory, "writing transitions"):
-        io.sweep(directory)
+        sweep(directory)
         about.unlink(missing_ok=True)
         yield
-        io.write_json(about, {"format": FORMAT})
+        write_json(about, {"format": FORMAT})
 
 
 @contextlib.contextmanager
@@ -89,7 +89,7 @@ def open_npy(directory: str | Path, name: str, shape: tuple[int, ...], dtype: An
 
     Beyond the paper: data may be larger than memory
     """
-    with io.replacing(Path(directory) / f"{name}.npy") as aside:
+    with replacing(Path(directory) / f"{name}.npy") as aside:
         yield np.lib.format.open_memmap(aside, "w+", dtype, shape)
 
 
@@ -99,7 +99,7 @@ def read_npy(directory: str | Path) -> Transitions:
     Beyond the paper: data may be larger than memory
     """
     directory = Path(directory)
-    about = io.read_json(directory / "about.json")
+    about = read_json(directory / "about.json")
     if about != {"format": FORMAT}:
         raise FileError(
             directory / "about.json", f"is not of format {FORMAT!r}: found {short(about)}", field="format"

@@ -25,8 +25,8 @@ import numpy as np
 from ggpi.data.files import open_npy, read_npy, writing_npy
 from ggpi.data.opening import Npz, check_dataset, check_memory, map_npy, open_hdf5
 from ggpi.data.transitions import Transitions, blocks
-from ggpi.errors import FileError
-from ggpi.reading import as_file_errors, short
+from ggpi.storage.errors import FileError
+from ggpi.storage.reading import as_file_errors, short
 
 NAMES: dict[str, str | None] = {
     "state": "observations",

@@ -18,10 +18,10 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 from ggpi.data.files import open_npy, read_npy, writing_npy
 from ggpi.data.opening import check_dataset, open_hdf5
+from ggpi.data.spaces import check_action_space, state_reader
 from ggpi.data.transitions import Transitions
-from ggpi.errors import FileError
-from ggpi.reading import JSON_LIMIT, as_file_errors, read_bytes, short
-from ggpi.spaces import check_action_space, state_reader
+from ggpi.storage.errors import FileError
+from ggpi.storage.reading import JSON_LIMIT, as_file_errors, read_bytes, short
 
 
 def write_minari(

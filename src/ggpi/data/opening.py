@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.errors import FileError
-from ggpi.reading import as_file_errors, file_size, memory, short
+from ggpi.storage.errors import FileError
+from ggpi.storage.reading import as_file_errors, file_size, memory, short
 
 LARGEST_GAIN = 1032
 """How much zlib compresses at most."""

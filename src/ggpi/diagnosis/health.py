@@ -15,13 +15,13 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from ggpi.compiling import jit
+from ggpi._jax.jit import jit
+from ggpi.diagnosis.distances import energy_distance
 from ggpi.diagnosis.measures import draw, scales
 from ggpi.diagnosis.truth import Truth
-from ggpi.distances import energy_distance
-from ggpi.ghm.frame import SMALLEST_SCALE
+from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.policies import PolicyBank
-from ggpi.typing import Key
+from ggpi.types import Key
 
 NUM_PAIRS, NUM_SAMPLES = 16, 256
 """What is drawn when the truth has but one future per pair."""

@@ -12,12 +12,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from ggpi.compiling import jit
+from ggpi._jax.jit import jit
+from ggpi.diagnosis.distances import energy_distance, wasserstein
 from ggpi.diagnosis.truth import Truth
-from ggpi.distances import energy_distance, wasserstein
-from ggpi.ghm.frame import SMALLEST_SCALE
-from ggpi.ghm.model import AbstractDensityModel
-from ggpi.typing import Key
+from ggpi.ghm.coordinates import SMALLEST_SCALE
+from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.types import Key
 
 NUM_REWARDS = 8
 MATCHED = 512

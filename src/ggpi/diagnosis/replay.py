@@ -16,9 +16,9 @@ import gymnasium
 import jax
 import numpy as np
 
-from ggpi.collection import act, executed
+from ggpi.data.spaces import state_reader
 from ggpi.policies import PolicyBank
-from ggpi.spaces import state_reader
+from ggpi.rollout.collection import act, executed
 
 NUM_PATHS = 32
 """Paths from each pair; futures beyond that many are further times on the same paths."""

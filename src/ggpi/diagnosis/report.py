@@ -17,7 +17,7 @@ from ggpi.diagnosis.truth import RECORDED, VISITED, Truth, recorded_futures, tru
 from ggpi.diagnosis.verdict import judge
 from ggpi.ghm.base import GHMs
 from ggpi.progress import progress
-from ggpi.typing import Key
+from ggpi.types import Key
 
 
 def diagnose(

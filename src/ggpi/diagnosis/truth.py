@@ -13,12 +13,12 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from gymnasium.vector import VectorEnv
 
-from ggpi.collection import collect
 from ggpi.data import Transitions
 from ggpi.diagnosis.replay import NotRepeatableError, Replay
 from ggpi.envs import Pendulum, World, WorldVectorEnv
-from ggpi.futures import simulate_futures
-from ggpi.ghm.targets import followed_steps, why_loose
+from ggpi.learning.targets import followed_steps, why_loose
+from ggpi.rollout.collection import collect
+from ggpi.rollout.futures import simulate_futures
 
 TAIL = 0.01
 """Rows are preferred from which at most this mass of T lies beyond the record."""

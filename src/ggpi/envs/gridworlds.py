@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from ggpi.mdp import TabularMDP
+from ggpi.mdp.tabular import TabularMDP
 
 ACTIONS = ("left", "down", "right", "up")
 MOVES = np.array([(0, -1), (1, 0), (0, 1), (-1, 0)])

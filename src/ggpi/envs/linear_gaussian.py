@@ -23,8 +23,8 @@ from gymnasium.spaces import Box
 from scipy.special import logsumexp
 
 from ggpi.data import StateSpec
-from ggpi.mdp import check_gamma
-from ggpi.typing import Scalar
+from ggpi.mdp.tabular import check_gamma
+from ggpi.types import Scalar
 
 TAIL = 1e-12
 """Mass of the mixture that densities leave out."""

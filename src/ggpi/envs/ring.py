@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from ggpi.data import StateSpec
-from ggpi.mdp import TabularMDP
+from ggpi.mdp.tabular import TabularMDP
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike
 
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
-from ggpi.mdp import check_range
+from ggpi.mdp.tabular import check_range
+from ggpi.mdp.ties import RESOLUTION, Accuracy
 from ggpi.rewards import Reward
 from ggpi.switching import GSP, GSPs, gsp_set, suffix_closure
-from ggpi.ties import RESOLUTION, Accuracy
 
 
 def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike) -> QValues:

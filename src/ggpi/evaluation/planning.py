@@ -15,18 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi.compiling import fast_jit, jit
-from ggpi.evaluation.payment import Table, first_bad_sample, over, payment
+from ggpi._jax.jit import fast_jit, jit
+from ggpi._jax.random import quick
+from ggpi.evaluation.rewards import Table, first_bad_sample, over, payment
 from ggpi.evaluation.tree import Block, draw, worth
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.coordinates import stack_modules
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.frame import stack_modules
-from ggpi.ghm.losses import each
-from ggpi.ghm.model import AbstractModel
-from ggpi.noise import quick
+from ggpi.ghm.learned import AbstractModel
+from ggpi.learning.losses import each
 from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Each
-from ggpi.typing import Key
+from ggpi.types import Key
 
 
 class Models(eqx.Module):

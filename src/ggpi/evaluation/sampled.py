@@ -20,15 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ggpi._jax.forking import check_process
+from ggpi._jax.random import checked_key
 from ggpi.evaluation.segments import Segment, segments, segments_of
 from ggpi.evaluation.values import QValues
-from ggpi.forking import check_process
 from ggpi.ghm.base import GHMs
-from ggpi.noise import checked_key
-from ggpi.reals import indices, whole
 from ggpi.rewards import Reward
 from ggpi.switching import GSP, GSPs, gsp_set
-from ggpi.typing import Key
+from ggpi.types import Key, indices, whole
 
 CHUNK = 2**20
 """Chains that are drawn at a time."""
@@ -135,14 +134,14 @@ def _check_alphas(ghms: GHMs, what: str) -> None:
         )
 
 
-def ghm_draws(gsps: GSPs | Iterable[GSP], shared: bool = True) -> int:
-    """Model samples that one chain of every GSP takes, with or without shared prefixes.
+def ghm_draws(gsps: GSPs | Iterable[GSP]) -> int:
+    """Model samples that one chain of every GSP takes when common prefixes are shared.
 
-    Paper: Alg 1, Fig 4
+    Paper: Alg 1
     """
     gsps = gsp_set(gsps)
     prefixes = {(gsp.policies[:m], gsp.alphas[:m]) for gsp in gsps for m in range(1, len(gsp))}
-    return len(gsps) + len(prefixes) if shared else sum(map(len, gsps))
+    return len(gsps) + len(prefixes)
 
 
 class _Start(NamedTuple):

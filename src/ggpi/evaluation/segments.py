@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ggpi.mdp import composition_weights
+from ggpi.mdp.tabular import composition_weights
 from ggpi.switching import GSP
 
 

@@ -16,17 +16,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi.compiling import fast_jit
-from ggpi.evaluation.payment import over, pay_all, payment
+from ggpi._jax.jit import fast_jit
+from ggpi._jax.random import quick
 from ggpi.evaluation.planning import Models
+from ggpi.evaluation.rewards import over, pay_all, payment
 from ggpi.evaluation.tree import draw, worth
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.model import AbstractModel
-from ggpi.noise import quick
+from ggpi.ghm.learned import AbstractModel
 from ggpi.rewards import Each
 from ggpi.switching import GSPs
-from ggpi.typing import Key
+from ggpi.types import Key
 
 
 class Step(eqx.Module):

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from ggpi.evaluation.segments import Segment
 from ggpi.ghm.base import GHMs
 from ggpi.rewards import Form
-from ggpi.typing import Key
+from ggpi.types import Key
 
 Prefix = tuple[Segment, ...]
 

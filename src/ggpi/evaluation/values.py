@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ggpi._jax.shapes import Lead, check_shape
+from ggpi.mdp.ties import UNKNOWN, Accuracy
 from ggpi.switching import GSP, GSPs
-from ggpi.ties import UNKNOWN, Accuracy
-from ggpi.verifying import Lead, check_shape
 
 
 @dataclass(frozen=True, eq=False)

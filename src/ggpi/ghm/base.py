@@ -10,12 +10,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ggpi.mdp import beta_of, check_gamma
+from ggpi._jax.shapes import Lead, check_policy, check_shape
+from ggpi.mdp.tabular import beta_of, check_gamma
 from ggpi.policies.tabular import TabularPolicy
-from ggpi.reading import short
-from ggpi.saving import Foreign
+from ggpi.storage.objects import Foreign
+from ggpi.storage.reading import short
 from ggpi.switching import GSPs
-from ggpi.verifying import Lead, check_policy, check_shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ggpi.verifying import Lead, check_positive
+from ggpi._jax.shapes import Lead, check_positive
 
 EPSILON = 1e-5
 """Added to variances."""

@@ -21,16 +21,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ggpi.categorical import AliasTable, alias_table
+from ggpi._jax.alias import AliasTable, alias_table
+from ggpi._jax.shapes import Lead, check_shape
 from ggpi.ghm.base import GHMs
-from ggpi.mdp import TabularMDP, beta_of, check_gamma
+from ggpi.mdp.resolvent import Resolvent, resolvent
+from ggpi.mdp.rows import sparse_running_sums
+from ggpi.mdp.tabular import TabularMDP, beta_of, check_gamma
 from ggpi.policies import TabularPolicy
-from ggpi.reals import reals
-from ggpi.resolvent import Resolvent, resolvent
 from ggpi.rewards import Reward
-from ggpi.rows import sparse_running_sums
-from ggpi.typing import Key, Scalar
-from ggpi.verifying import Lead, check_shape
+from ggpi.types import Key, Scalar, reals
 
 TABLE_LIMIT = 2**27
 """A sampler keeps a table of μ while it has at most this many entries (1 GB); beyond, it simulates."""

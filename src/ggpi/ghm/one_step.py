@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ggpi.typing import GHM, Key, Policy
+from ggpi.types import GHM, Key, Policy
 
 Terminal = Callable[[Any], Any]
 

@@ -20,13 +20,13 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from ggpi.categorical import alias_table
+from ggpi._jax.alias import alias_table
+from ggpi._jax.shapes import Lead
 from ggpi.data import Transitions
 from ggpi.ghm.exact import ExactGHM
-from ggpi.mdp import TabularMDP, check_gamma
+from ggpi.mdp.tabular import TabularMDP, check_gamma
 from ggpi.policies import TabularPolicy
-from ggpi.typing import Key, Scalar
-from ggpi.verifying import Lead
+from ggpi.types import Key, Scalar
 
 Schedule = Callable[[Any], Any]
 """k ↦ ε_k, the step size of step k = 0, 1, …"""

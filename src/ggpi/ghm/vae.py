@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ggpi.ghm.frame import Frame, Predict
-from ggpi.ghm.layers import MLP, affine, linear, mlp, silu
-from ggpi.ghm.model import AbstractModel
-from ggpi.typing import Key
+from ggpi._jax.networks import MLP, affine, linear, mlp, silu
+from ggpi.ghm.coordinates import Frame, Predict
+from ggpi.ghm.learned import AbstractModel
+from ggpi.types import Key
 
 LOG_SCALES = (-5.0, 2.0)
 """Range of the Gaussians' log standard deviations, in the frame's units.

@@ -35,12 +35,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ggpi import io
-from ggpi.errors import FileError
 from ggpi.lab import EXPERIMENTS
 from ggpi.lab.film import film
 from ggpi.progress import progress
-from ggpi.reading import short
+from ggpi.storage.arrays import read_json, replacing, sweep, to_json, write_json
+from ggpi.storage.errors import FileError
+from ggpi.storage.reading import short
 
 PRESETS = ("tiny", "cpu", "paper")
 HELD = {"experiment": str, "config": dict, "versions": dict, "code": str}
@@ -58,7 +58,7 @@ def compute(tasks: Tasks) -> dict[str, Any]:
 
 def as_stored(value: Any) -> Any:
     """The value after a trip through JSON: lists for tuples and arrays, strings for keys."""
-    return json.loads(io.to_json(value))
+    return json.loads(to_json(value))
 
 
 def experiment(name: str) -> ModuleType:
@@ -110,10 +110,10 @@ def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> Non
             path.unlink(missing_ok=True)
         shutil.rmtree(directory / "cells", ignore_errors=True)
         held = None
-    io.sweep(directory, "**/.*.aside")
+    sweep(directory, "**/.*.aside")
     if held is None:
         directory.mkdir(parents=True, exist_ok=True)
-        io.write_json(directory / "config.json", about)
+        write_json(directory / "config.json", about)
 
 
 def _held(directory: Path) -> dict[str, Any] | None:
@@ -126,7 +126,7 @@ def _held(directory: Path) -> dict[str, Any] | None:
         example = (foreign or sorted(entries))[0]
         raise ValueError(f"{directory} holds files that are not results of ggpi run, such as {example}")
     path = directory / "config.json"
-    held = io.read_json(path)
+    held = read_json(path)
     if not isinstance(held, dict) or not held.keys() >= HELD.keys():
         raise FileError(path, "was not written by ggpi run")
     for name, kind in HELD.items():
@@ -165,7 +165,7 @@ def _run_cell(path: Path, mark: str, task: Callable[[], Any]) -> Any:
     start = time.perf_counter()
     result = as_stored(task())
     path.parent.mkdir(parents=True, exist_ok=True)
-    io.write_json(path, {"stamp": mark, "seconds": round(time.perf_counter() - start, 3), "result": result})
+    write_json(path, {"stamp": mark, "seconds": round(time.perf_counter() - start, 3), "result": result})
     return result
 
 
@@ -178,7 +178,7 @@ def _cell_path(directory: Path, name: str) -> Path:
 def _stored(path: Path, mark: str) -> dict[str, Any] | None:
     """A stored cell, or None if it is absent, damaged or made by another config or other code."""
     with contextlib.suppress(OSError, ValueError):
-        cell = io.read_json(path)
+        cell = read_json(path)
         if isinstance(cell, dict) and cell.get("stamp") == mark and "result" in cell:
             return cell if isinstance(cell.get("seconds"), int | float) else None
     return None
@@ -192,15 +192,15 @@ def seconds_spent(directory: Path, mark: str) -> float:
 
 def write_results(directory: Path, about: Mapping[str, Any], metrics: Any, figure: Any) -> None:
     """Writes metrics, figure and config; each file appears whole or not at all."""
-    io.write_json(directory / "metrics.json", metrics)
+    write_json(directory / "metrics.json", metrics)
     write_figure(directory, figure)
-    io.write_json(directory / "config.json", about)
+    write_json(directory / "config.json", about)
 
 
 def write_figure(directory: Path, figure: Any) -> Path:
     """Writes `figure.png` and returns its path."""
     path = directory / "figure.png"
-    with io.replacing(path) as aside:
+    with replacing(path) as aside:
         figure.savefig(aside, format="png", dpi=150)
     return path
 
@@ -228,4 +228,4 @@ def read_results(directory: Path) -> tuple[dict[str, Any], Any]:
         raise ValueError(
             f"{directory} holds an unfinished run of {about['experiment']}; run it again to go on"
         )
-    return about, io.read_json(directory / "metrics.json")
+    return about, read_json(directory / "metrics.json")

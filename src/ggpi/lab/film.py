@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ggpi import io
+from ggpi.storage.arrays import replacing
 
 
 def titled(picture: Any, words: str) -> np.ndarray:
@@ -39,7 +39,7 @@ def film(path: Path, rate: float = 16) -> Iterator[Callable[[Any], None]]:
     import imageio_ffmpeg
 
     writer = None
-    with io.replacing(path) as aside:
+    with replacing(path) as aside:
 
         def add(picture: Any) -> None:
             nonlocal writer

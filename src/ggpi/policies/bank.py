@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi.noise import quick
+from ggpi._jax.random import quick
+from ggpi._jax.shapes import Lead, check_shape
 from ggpi.policies.tabular import TabularPolicy
-from ggpi.typing import Key
-from ggpi.verifying import Lead, check_shape, verify
+from ggpi.storage.verify import verify
+from ggpi.types import Key
 
 
 class PolicyBank(eqx.Module):

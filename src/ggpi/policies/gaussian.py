@@ -17,8 +17,8 @@ import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from ggpi.typing import Key
-from ggpi.verifying import Lead, check_policy, check_shape
+from ggpi._jax.shapes import Lead, check_policy, check_shape
+from ggpi.types import Key
 
 
 class MLP(eqx.Module):

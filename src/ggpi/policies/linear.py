@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ggpi._jax.shapes import Lead, check_policy, check_shape
 from ggpi.policies.gaussian import check_bounds
-from ggpi.typing import Key
-from ggpi.verifying import Lead, check_policy, check_shape
+from ggpi.types import Key
 
 DIRECTIONS = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
 

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ggpi.reading import abbreviate
-from ggpi.verifying import Lead, check_positive, check_result, check_shape, floats
+from ggpi._jax.shapes import Lead, check_positive, check_result, check_shape, floats
+from ggpi.storage.reading import abbreviate
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "CELU": jax.nn.celu,

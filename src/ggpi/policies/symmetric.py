@@ -4,9 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from ggpi._jax.shapes import Lead, check_policy
 from ggpi.envs.ant.symmetry import DIRECTIONS, back, canonical
 from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy, check_bounds
-from ggpi.verifying import Lead, check_policy
 
 
 class DirectedPolicy(AbstractGaussianPolicy):

@@ -9,11 +9,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi.categorical import AliasTable, alias_table
-from ggpi.kernels import check_distributions
-from ggpi.mdp import TabularMDP
-from ggpi.reals import indices, reals
-from ggpi.typing import Key
+from ggpi._jax.alias import AliasTable, alias_table
+from ggpi.mdp.kernels import check_distributions
+from ggpi.mdp.tabular import TabularMDP
+from ggpi.types import Key, indices, reals
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import ggpi
-from ggpi.categorical import AliasTable, alias_table
+from ggpi._jax.alias import AliasTable, alias_table
+from ggpi._jax.networks import mlp
 from ggpi.data import StateSpec, Transitions
 from ggpi.envs.linear_gaussian import LinearGaussian
 from ggpi.envs.pendulum import Pendulum
@@ -26,24 +27,24 @@ from ggpi.envs.point_mass import PointMass
 from ggpi.envs.ring import Ring
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.coordinates import fit_frame, stack_modules
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
-from ggpi.ghm.flow import FlowConfig
-from ggpi.ghm.frame import fit_frame, stack_modules
-from ggpi.ghm.layers import mlp
-from ggpi.ghm.losses import CEMC, LL2TD
-from ggpi.ghm.model import AbstractModel
-from ggpi.ghm.recipe import Recipe
+from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM
 from ggpi.ghm.vae import VAEConfig
-from ggpi.mdp import beta_of
-from ggpi.optimal import value_iteration
-from ggpi.policies import kinds, networks
+from ggpi.learning.losses import CEMC, LL2TD
+from ggpi.learning.recipe import Recipe
+from ggpi.mdp.optimal import value_iteration
+from ggpi.mdp.tabular import beta_of
+from ggpi.policies import action_heads as kinds
+from ggpi.policies import networks
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.gaussian import MLP, GaussianPolicy
 from ggpi.policies.linear import MixedPolicy, linear_policy
 from ggpi.policies.symmetric import four_directions
-from ggpi.reward_learning import LearnedReward, RewardNetwork
-from ggpi.saving import Foreign
+from ggpi.rewards.learned import LearnedReward, RewardNetwork
+from ggpi.storage.objects import Foreign
 
 HERE = Path(__file__).parent
 SIZE = 3

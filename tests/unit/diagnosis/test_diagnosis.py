@@ -14,8 +14,8 @@ from ggpi.diagnosis import recorded_futures, true_futures
 from ggpi.diagnosis.measures import draw
 from ggpi.envs import LinearGaussian, WorldVectorEnv
 from ggpi.ghm import GHMs
-from ggpi.ghm.frame import Frame, fit_frame
-from ggpi.ghm.model import AbstractDensityModel
+from ggpi.ghm.coordinates import Frame, fit_frame
+from ggpi.ghm.learned import AbstractDensityModel
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.linear import linear_policy, maze_policies
 

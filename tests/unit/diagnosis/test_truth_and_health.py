@@ -14,11 +14,11 @@ from scipy.spatial.distance import cdist
 
 from ggpi.data import Transitions
 from ggpi.diagnosis import Truth, recorded_futures
+from ggpi.diagnosis.distances import energy_distance
 from ggpi.diagnosis.health import action_sensitivity, distance_correlation, horizon_consistency, off_data
 from ggpi.diagnosis.measures import clouds, displacement, distances, draw, measure, scales, summary
 from ggpi.diagnosis.truth import other_actions
-from ggpi.distances import energy_distance
-from ggpi.ghm.model import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityModel
 
 KEY = jax.random.key(0)
 

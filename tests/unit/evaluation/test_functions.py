@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ggpi import rewards
-from ggpi.agent_checks import _check_terminal
-from ggpi.evaluation.payment import OnHost, checked_payment
+from ggpi.agent.checks import _check_terminal
+from ggpi.evaluation.rewards import OnHost, checked_payment
 
 STATE = jax.ShapeDtypeStruct((3,), jnp.float32)
 ACTION = jax.ShapeDtypeStruct((2,), jnp.float32)

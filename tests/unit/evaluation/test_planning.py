@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi import agents, rewards
+from ggpi import rewards
+from ggpi.agent import agent as agents
 from ggpi.evaluation.planning import choose, pooled
-from ggpi.ghm.frame import Frame, fit_frame, stack_modules
-from ggpi.ghm.model import AbstractModel
+from ggpi.ghm.coordinates import Frame, fit_frame, stack_modules
+from ggpi.ghm.learned import AbstractModel
 from ggpi.policies import PolicyBank
 
 GAMMA = 0.9

@@ -11,10 +11,11 @@ import pytest
 import scipy.sparse
 
 import ggpi
+import ggpi.evaluation
 from ggpi import rewards
 from ggpi.envs import one_state
 from ggpi.evaluation import sampled
-from ggpi.mdp import composition_weights
+from ggpi.mdp.tabular import composition_weights
 
 
 def test_compositions_need_models_of_beta():
@@ -24,10 +25,10 @@ def test_compositions_need_models_of_beta():
     with pytest.raises(
         ValueError, match=r"a chain of 3 segments needs models of a horizon β.* alphas is \(\)"
     ):
-        ggpi.evaluate_markov_sampled(*given, num_segments=3, **options)
+        ggpi.evaluation.evaluate_markov_sampled(*given, num_segments=3, **options)
     with pytest.raises(ValueError, match=r"alphas is \(\)"):
-        ggpi.evaluate_janner_sampled(*given, **options)
-    assert ggpi.evaluate_markov_sampled(*given, **options).mean == pytest.approx(10, rel=1e-5)
+        ggpi.evaluation.evaluate_janner_sampled(*given, **options)
+    assert ggpi.evaluation.evaluate_markov_sampled(*given, **options).mean == pytest.approx(10, rel=1e-5)
 
 
 # Models that are noise alone: samples that share a key are equal.
@@ -73,7 +74,7 @@ def test_a_segments_key_leads_to_no_other_segments_noise(children):
     first, second = divmod(np.arange(BASE**2), BASE)
     ghms = made_of(Digits(children[0]), Digits(children[1]))
     gsp, n = ggpi.GSP((0, 1), (0.5,)), 2000
-    estimate = ggpi.evaluate_gsp_sampled(
+    estimate = ggpi.evaluation.evaluate_gsp_sampled(
         gsp, ghms, rewards.arrival(first == second), 0, 0, num_samples=n, key=jax.random.key(0)
     )
     last = composition_weights(0.9, (0.5,))[1]
@@ -84,7 +85,7 @@ def test_every_composition_of_a_random_number_has_noise_of_its_own():
     """The last two digits of chains of a Geometric number of segments; the bound is that of the test above."""
     first, second = divmod(np.arange(BASE**2), BASE)
     n = 2000
-    estimate = ggpi.evaluate_janner_sampled(
+    estimate = ggpi.evaluation.evaluate_janner_sampled(
         0, made_of(Digits()), rewards.arrival(first == second), 0, 0, num_samples=n, key=jax.random.key(0)
     )
     assert estimate.mean * (1 - 0.9) * n < 200
@@ -111,7 +112,9 @@ def test_every_segment_is_paid():
     mdp, reward = one_state()
     ghms = ggpi.exact_ghms(mdp, [np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])], 0.9, (0.5, 0.2))
     for gsp in (ggpi.GSP((0, 1, 0), (0.5, 0.2)), ggpi.GSP((1, 0, 1), (0.2, 0.5))):
-        estimate = ggpi.evaluate_gsp_sampled(gsp, ghms, reward, 0, 0, num_samples=2, key=jax.random.key(0))
+        estimate = ggpi.evaluation.evaluate_gsp_sampled(
+            gsp, ghms, reward, 0, 0, num_samples=2, key=jax.random.key(0)
+        )
         assert estimate.mean == pytest.approx(ggpi.evaluate([gsp], ghms, reward)[0][0, 0], rel=1e-5)
 
 
@@ -120,14 +123,16 @@ def test_a_random_number_of_compositions_takes_the_long_time():
     following = np.minimum(np.arange(300) + 1, 299)[:, None]
     ghms = ggpi.exact_ghms(ggpi.TabularMDP(np.eye(300)[following]), [np.ones((300, 1))], 0.9, 0.5)
     reward = rewards.arrival(np.arange(300.0))
-    estimate = ggpi.evaluate_janner_sampled(0, ghms, reward, 0, 0, num_samples=400, key=jax.random.key(0))
+    estimate = ggpi.evaluation.evaluate_janner_sampled(
+        0, ghms, reward, 0, 0, num_samples=400, key=jax.random.key(0)
+    )
     assert abs(estimate.mean * (1 - 0.9) - 10) < 5
 
 
 @pytest.mark.parametrize("n", [2, 7])
 def test_standard_errors_have_bessels_correction(n):
     ghms, reward = made_of(InOrder()), np.arange(BASE**2) ** 1.5
-    estimate = ggpi.evaluate_gsp_sampled(
+    estimate = ggpi.evaluation.evaluate_gsp_sampled(
         ggpi.GSP((0,)), ghms, reward, [5, 6], 0, num_samples=n, key=jax.random.key(0)
     )
     earned = reward[:n]
@@ -143,7 +148,7 @@ def test_parts_of_a_large_estimate_have_noise_of_their_own(monkeypatch):
     monkeypatch.setattr(sampled, "CHUNK", 2)
     reward = rewards.arrival(np.arange(BASE**2) % BASE)
     state = np.zeros(21, int)
-    estimate = ggpi.evaluate_gsp_sampled(
+    estimate = ggpi.evaluation.evaluate_gsp_sampled(
         ggpi.GSP((0,)), made_of(Digits()), reward, state, 0, num_samples=1, key=jax.random.key(0)
     )
     assert estimate.mean.shape == (21,)
@@ -151,14 +156,14 @@ def test_parts_of_a_large_estimate_have_noise_of_their_own(monkeypatch):
     reward = rewards.state(np.arange(BASE**2))
     ghms = made_of(InOrder())
     state = np.arange(9).reshape(3, 3)
-    estimate = ggpi.evaluate_gsp_sampled(
+    estimate = ggpi.evaluation.evaluate_gsp_sampled(
         ggpi.GSP((0,)), ghms, reward, state, 0, num_samples=1, key=jax.random.key(0)
     )
     np.testing.assert_allclose(estimate.mean, state)
 
 
 def test_a_single_chain_has_an_infinite_standard_error():
-    estimate = ggpi.evaluate_gsp_sampled(
+    estimate = ggpi.evaluation.evaluate_gsp_sampled(
         ggpi.GSP((0,)), made_of(InOrder()), np.ones(BASE**2), 1, 0, num_samples=1, key=jax.random.key(0)
     )
     assert estimate.stderr == np.inf

@@ -8,7 +8,7 @@ import pytest
 import ggpi
 from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import build_tree, draw, worth
-from ggpi.mdp import composition_weights
+from ggpi.mdp.tabular import composition_weights
 
 GAMMA = 0.9
 KEY = jax.random.key(7)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import ggpi
+import ggpi.ghm
 from ggpi.ghm.exact import Simulator
 
 KEY = jax.random.key(0)
@@ -18,7 +19,7 @@ def test_the_first_action_is_the_given_one_or_the_policys(kind):
     following = np.tile(np.arange(6)[:, None], 2)
     following[:2] = [[2, 3], [4, 5]]
     pi = np.eye(2)[[1, 0, 0, 0, 0, 0]]
-    sampler = kind(ggpi.ExactGHM(ggpi.TabularMDP(np.eye(6)[following]), pi, 0.8))
+    sampler = kind(ggpi.ghm.ExactGHM(ggpi.TabularMDP(np.eye(6)[following]), pi, 0.8))
     x, a = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     assert sampler.sample(x, a, key=KEY).tolist() == [2, 3, 4, 5]
     assert sampler.sample_onward(np.array([0, 1, 5]), key=KEY).tolist() == [3, 4, 5]
@@ -28,7 +29,7 @@ def test_the_first_action_is_the_given_one_or_the_policys(kind):
 def test_after_the_first_action_the_policy_acts(kind):
     """0 –0→ 1 –1→ 2: the policy always takes 1, so that 64 samples reach 2 unless all stop at 1 (10⁻⁶⁴)."""
     following = np.array([[1, 0], [1, 2], [2, 2]])
-    sampler = kind(ggpi.ExactGHM(ggpi.TabularMDP(np.eye(3)[following]), np.eye(2)[[1, 1, 1]], 0.9))
+    sampler = kind(ggpi.ghm.ExactGHM(ggpi.TabularMDP(np.eye(3)[following]), np.eye(2)[[1, 1, 1]], 0.9))
     drawn = np.asarray(sampler.sample(np.zeros(64, int), np.zeros(64, int), key=KEY))
     assert {2} <= set(drawn) <= {1, 2}
 
@@ -36,7 +37,7 @@ def test_after_the_first_action_the_policy_acts(kind):
 @both
 def test_without_a_horizon_one_step_is_taken(kind):
     following = np.array([[1], [2], [2]])
-    sampler = kind(ggpi.ExactGHM(ggpi.TabularMDP(np.eye(3)[following]), np.ones((3, 1)), 0.0))
+    sampler = kind(ggpi.ghm.ExactGHM(ggpi.TabularMDP(np.eye(3)[following]), np.ones((3, 1)), 0.0))
     assert int(sampler.sample(0, 0, key=KEY)) == 1
 
 
@@ -44,7 +45,7 @@ def test_without_a_horizon_one_step_is_taken(kind):
 def test_the_time_is_geometric(kind):
     """Along a line X_T = T, of mean 10: 400 samples stay below a mean of 5 with a probability below 1e-20."""
     following = np.minimum(np.arange(200) + 1, 199)[:, None]
-    sampler = kind(ggpi.ExactGHM(ggpi.TabularMDP(np.eye(200)[following]), np.ones((200, 1)), 0.9))
+    sampler = kind(ggpi.ghm.ExactGHM(ggpi.TabularMDP(np.eye(200)[following]), np.ones((200, 1)), 0.9))
     drawn = np.asarray(sampler.sample(np.zeros(400, int), np.zeros(400, int), key=KEY))
     assert drawn.min() == 1 and 5 < drawn.mean() < 20
 
@@ -57,7 +58,7 @@ def test_every_step_has_noise_of_its_own(kind):
     """
     P = (np.eye(201, k=1) + np.eye(201, k=-1))[:, None]
     P[0, 0, 0] = P[-1, 0, -1] = 1
-    sampler = kind(ggpi.ExactGHM(ggpi.TabularMDP(P / 2), np.ones((201, 1)), 0.9))
+    sampler = kind(ggpi.ghm.ExactGHM(ggpi.TabularMDP(P / 2), np.ones((201, 1)), 0.9))
     drawn = np.asarray(sampler.sample(np.full(400, 100), np.zeros(400, int), key=KEY))
     assert (np.abs(drawn - 100) > 12).sum() < 40
     assert len(np.unique(drawn)) > 5

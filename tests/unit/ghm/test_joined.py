@@ -7,7 +7,7 @@ import pytest
 import ggpi
 from ggpi.data import StateSpec
 from ggpi.ghm import GHMs, exact_ghms, joined_ghms
-from ggpi.ghm.frame import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame, stack_modules
 from ggpi.ghm.vae import VAEConfig
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ggpi
+import ggpi.ghm
 
 KEY = jax.random.key(0)
 GAMMA = 0.75
@@ -29,7 +30,7 @@ def update(x, a, terminated=False):
 
 
 def test_one_synchronous_step():
-    ghm = ggpi.cetd(CERTAIN, PI, GAMMA, num_steps=1, logits=START, key=KEY)
+    ghm = ggpi.ghm.cetd(CERTAIN, PI, GAMMA, num_steps=1, logits=START, key=KEY)
     expected = START + [[update(x, a) for a in range(2)] for x in range(3)]
     np.testing.assert_allclose(ghm.logits, expected, atol=1e-4)
 
@@ -43,7 +44,7 @@ def test_one_replayed_step_changes_the_pairs_of_its_rows(terminated):
     x, a = np.array([0, 1]), np.array([0, 1])
     flags, rows = np.array([terminated] * 2), np.arange(2)
     data = ggpi.Transitions(x, a, FOLLOWING[x, a], flags, ~flags, 0 * rows, rows, 0 * rows)
-    ghm = ggpi.cetd_replay(data, PI, GAMMA, num_steps=1, batch_size=64, logits=START, key=KEY)
+    ghm = ggpi.ghm.cetd_replay(data, PI, GAMMA, num_steps=1, batch_size=64, logits=START, key=KEY)
     change = np.asarray(ghm.logits) - START
     times = []
     for i, j in zip(x, a, strict=True):
@@ -56,17 +57,17 @@ def test_one_replayed_step_changes_the_pairs_of_its_rows(terminated):
 
 
 def test_recorded_models_are_on_the_way_to_the_last_one():
-    path = ggpi.cetd(CERTAIN, PI, GAMMA, num_steps=6, record_every=2, key=KEY).logits
+    path = ggpi.ghm.cetd(CERTAIN, PI, GAMMA, num_steps=6, record_every=2, key=KEY).logits
     assert path.shape == (3, 3, 2, 3)
     for i, steps in enumerate((2, 4, 6)):
-        alone = ggpi.cetd(CERTAIN, PI, GAMMA, num_steps=steps, key=KEY).logits
+        alone = ggpi.ghm.cetd(CERTAIN, PI, GAMMA, num_steps=steps, key=KEY).logits
         np.testing.assert_allclose(path[i], alone, atol=1e-5)
 
 
 def test_every_step_has_noise_of_its_own():
     """32 pairs that lead everywhere alike: two steps draw the same states with a probability of 16⁻³²."""
     mdp = ggpi.TabularMDP(np.full((16, 2, 16), 1 / 16))
-    path = ggpi.cetd(
+    path = ggpi.ghm.cetd(
         mdp, np.full((16, 2), 0.5), 0.1, num_steps=3, record_every=1, step_size=lambda k: 1e-3, key=KEY
     )
     logits = np.concatenate([np.zeros((1, 16, 2, 16)), path.logits])
@@ -75,11 +76,11 @@ def test_every_step_has_noise_of_its_own():
 
 
 def test_step_sizes():
-    steps = ggpi.polynomial_steps(2.0, 0.5)
+    steps = ggpi.ghm.polynomial_steps(2.0, 0.5)
     np.testing.assert_allclose([steps(k) for k in (0, 3, 8)], [2.0, 1.0, 2 / 3])
 
 
 def test_picks_are_of_the_rows():
-    mu = ggpi.TabularGHM(jnp.asarray(START))
+    mu = ggpi.ghm.TabularGHM(jnp.asarray(START))
     x, a = np.indices((3, 2))
     np.testing.assert_array_equal(mu.sample(x, a, key=KEY), AHEAD)

@@ -10,8 +10,9 @@ import pytest
 from scipy import integrate, stats
 
 import ggpi
+import ggpi.ghm.vae
 from ggpi.data import StateSpec
-from ggpi.ghm.frame import fit_frame
+from ggpi.ghm.coordinates import fit_frame
 
 RNG = np.random.default_rng(0)
 STATES, ACTIONS = RNG.normal(size=(40, 3)) * 2 + 1, RNG.uniform(-1, 1, (40, 2))
@@ -21,7 +22,9 @@ AHEAD = STATES + RNG.normal(size=(40, 3)) * [0.5, 1, 2] + 2
 def model(latent=1, **changes):
     """A small VAE whose encoder is narrow and far from its prior."""
     frame = fit_frame(STATES, ACTIONS, AHEAD, StateSpec(("x", "y", "z")), None)
-    vae = ggpi.VAEConfig(width=6, depth=2, latent=latent, **changes).build(frame, key=jax.random.key(0))
+    vae = ggpi.ghm.vae.VAEConfig(width=6, depth=2, latent=latent, **changes).build(
+        frame, key=jax.random.key(0)
+    )
     places = jnp.concatenate([jnp.linspace(1.0, 1.5, latent), jnp.linspace(-0.6, 0.4, latent)])
     return eqx.tree_at(
         lambda old: (old.encoder.biases[-1], old.prior.biases[-1], old.context_bias),

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ggpi import io
-from ggpi.cli import main
+from ggpi.cli.main import main
 from ggpi.lab import contract
-from ggpi.locking import sole_writer
+from ggpi.storage import arrays as io
+from ggpi.storage.locking import sole_writer
 
 OUT = Path("out")
 
@@ -119,7 +119,7 @@ def test_out_is_a_file(dummy, capsys):
 def test_what_a_killed_run_left_aside_is_swept(dummy):
     dummy.STOP_AT.append(2)
     run()
-    script = "from ggpi import io; import os; io.replacing('cells/squares/n-2.json').__enter__().touch(); os._exit(9)"
+    script = "from ggpi.storage import arrays as io; import os; io.replacing('cells/squares/n-2.json').__enter__().touch(); os._exit(9)"
     subprocess.run([sys.executable, "-c", script], cwd=OUT)
     with io.replacing(OUT / "cells/squares/n-3.json") as alive:
         alive.touch()

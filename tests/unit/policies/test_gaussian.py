@@ -8,11 +8,12 @@ import pytest
 from scipy import stats
 
 import ggpi
+import ggpi.policies.gaussian
 from chance import is_share
 from ggpi.policies import PolicyBank
 from ggpi.policies.gaussian import MLP, GaussianPolicy
 from ggpi.policies.symmetric import four_directions
-from ggpi.typing import Policy
+from ggpi.types import Policy
 
 KEY = jax.random.key(0)
 
@@ -24,7 +25,11 @@ def policy(key=KEY, inputs=(0, 2), size=1, name="wide", bias=0.0):
 
 
 def test_it_is_a_policy():
-    assert isinstance(policy(), Policy) and policy().name == "wide" and ggpi.GaussianPolicy is GaussianPolicy
+    assert (
+        isinstance(policy(), Policy)
+        and policy().name == "wide"
+        and ggpi.policies.gaussian.GaussianPolicy is GaussianPolicy
+    )
 
 
 def test_layers_are_normalised_and_bounded():

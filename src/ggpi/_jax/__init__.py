@@ -1,0 +1,1 @@
+"""What JAX lacks for this library: compiled functions, random numbers, alias tables, networks, checks of shapes."""

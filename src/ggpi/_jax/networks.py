@@ -1,0 +1,104 @@
+"""Layers of networks, with gradients that are laid out for a CPU.
+
+`affine` and `silu` are x W + b and x σ(x). Of their gradients by themselves XLA makes products of transposed
+matrices, which run at half the rate of others, and a second array for σ. Here operands of the backward products
+are transposed first, and σ is computed again (by another formula than before, else XLA would keep it).
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ggpi.types import Key
+
+NARROW = 16
+"""Of layers with fewer outputs the gradient is transposed rather than the input."""
+
+
+class MLP(eqx.Module):
+    """Linear layers with SiLU between them; the first may be left to the caller.
+
+    Beyond the paper: the paper does not name its activation
+    """
+
+    weights: tuple[Float[Array, "..."], ...]
+    biases: tuple[Float[Array, "..."], ...]
+
+    def __call__(self, x):
+        """The outputs for one input or for a batch of them [B, size]."""
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = silu(affine(x, weight, bias))
+        return affine(x, self.weights[-1], self.biases[-1])
+
+
+def mlp(sizes: tuple[int, ...], *, key: Key) -> MLP:
+    """Weights uniform within ±1/√fan-in.
+
+    Beyond the paper: a usual initialisation
+    """
+    keys = jax.random.split(key, len(sizes) - 1)
+    weights = [linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True)]
+    return MLP(tuple(weights), tuple(jnp.zeros(size) for size in sizes[1:]))
+
+
+def linear(fan_in: int, fan_out: int, *, key: Key) -> Float[Array, "i o"]:
+    """A weight matrix [fan_in, fan_out], uniform within ±1/√fan_in.
+
+    Beyond the paper: a usual initialisation
+    """
+    bound = max(fan_in, 1) ** -0.5
+    return jax.random.uniform(key, (fan_in, fan_out), minval=-bound, maxval=bound)
+
+
+def affine(
+    x: Float[Array, "*B i"], weight: Float[Array, "i o"], bias: Float[Array, "... o"]
+) -> Float[Array, "*B o"]:
+    """x W + b, for one x or a batch of them.
+
+    Beyond the paper: the backward products are laid out for a CPU
+    """
+    return (x @ weight if x.ndim == 1 else _product(x, weight)) + bias
+
+
+@jax.custom_vjp
+def _product(x, weight):
+    return x @ weight
+
+
+def _product_forward(x, weight):
+    return x @ weight, (x, weight)
+
+
+def _product_backward(kept, gradient):
+    x, weight = kept
+    if weight.shape[1] < NARROW:
+        return gradient @ _transposed(weight), (_transposed(gradient) @ x).T
+    return gradient @ weight.T, _transposed(x) @ gradient
+
+
+def _transposed(matrix):
+    """A copy: XLA would make the transposition a part of the product."""
+    return jax.lax.optimization_barrier(matrix.T)
+
+
+_product.defvjp(_product_forward, _product_backward)
+
+
+@jax.custom_vjp
+def silu(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """x σ(x).
+
+    Beyond the paper: the paper does not name its activation
+    """
+    return x * (0.5 + 0.5 * jnp.tanh(0.5 * x))
+
+
+def _silu_backward(x, gradient):
+    sigma = jax.nn.sigmoid(x)
+    return (gradient * sigma * (1 + x * (1 - sigma)),)
+
+
+silu.defvjp(lambda x: (silu(x), x), _silu_backward)

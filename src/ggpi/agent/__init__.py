@@ -1,0 +1,1 @@
+"""The agent: plans over switching policies for any reward."""

@@ -1,0 +1,227 @@
+"""What an agent is given, checked before it plans: models, policies, a set, first actions, terminals and states.
+
+JAX reads the nearest entry where an index is out of range, and NaN compares false with all: what is wrong has to be
+found before numbers are computed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
+from ggpi.evaluation.planning import Models
+from ggpi.evaluation.rewards import UNTRACEABLE
+from ggpi.evaluation.tree import Block
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.exact import ExactGHM
+from ggpi.ghm.learned import AbstractModel
+from ggpi.storage.objects import Foreign
+from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
+from ggpi.types import whole
+
+MOST = 2**17
+"""Switching policies of one agent; more take gigabytes and minutes before the first sample is drawn."""
+SECONDS_PER_SAMPLE = 4e-6
+"""What the ant's models take on two cores."""
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """Shapes of a state and of an action.
+
+    Beyond the paper: what is out of them is refused
+    """
+
+    state: jax.ShapeDtypeStruct
+    action: jax.ShapeDtypeStruct
+    num_actions: int | None
+    """The number of discrete actions; None when they are vectors."""
+    sizes: tuple[int, int] | None
+    """The numbers of states and of actions of a finite MDP."""
+
+
+def check_policies(ghms: GHMs) -> None:
+    """Refuses policies whose code was not saved with the models.
+
+    Beyond the paper: models outlive the process that made them
+    """
+    lacking = [policy.name for policy in ghms.policies if isinstance(policy, Foreign)]
+    if lacking:
+        raise ValueError(
+            f"the models were saved without the code of {', '.join(lacking)}; give their policies again: "
+            "ggpi.load(path, policies=[…])"
+        )
+
+
+def checked_spaces(ghms: GHMs, models: Models) -> Spaces:
+    """The spaces of states and actions, after a try of all parts together.
+
+    Beyond the paper: wrong parts are refused before the first step
+    """
+    any_models, sizes = models.models[ghms.gamma], None
+    if isinstance(any_models, AbstractModel):
+        state = jax.ShapeDtypeStruct((any_models.frame.state_size,), jnp.float32)
+        num_actions = any_models.frame.num_actions
+    else:
+        state = jax.ShapeDtypeStruct((), jnp.int32)
+        sizes = np.shape(ghms.policies[0])
+        num_actions = sizes[1]
+    for horizon, group in models.models.items():
+        stacked = {len(leaf) for leaf in jax.tree.leaves(eqx.filter(group, eqx.is_array))}
+        if stacked != {len(ghms.policies)}:
+            raise ValueError(
+                f"{len(ghms.policies)} policies need as many models at horizon {horizon}, got {stacked}"
+            )
+    if models.terminal is not None:
+        _check_terminal(models.terminal, state)
+    return Spaces(state, _checked_action(ghms, models, state), num_actions, sizes)
+
+
+def _check_terminal(terminal: Callable[[Any], Any], state: jax.ShapeDtypeStruct) -> None:
+    called = guarded(terminal, UNTRACEABLE)
+    try:
+        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(state)
+    except UNTRACEABLE as error:
+        raise ValueError(
+            f"terminal is a JAX function of one state {list(state.shape)}: use jnp, and |, & instead of or, and"
+        ) from error
+    except UserError as error:
+        words, cause = blamed(error.__cause__ or error)
+        raise ValueError(f"terminal raised {words} on a state of shape {list(state.shape)}") from cause
+    if found.shape != ():
+        raise ValueError(
+            f"terminal gives one truth value for one state of shape {list(state.shape)}, "
+            f"got shape {list(found.shape)}"
+        )
+    if said := wrong_index(called, jaxpr, (state,)):
+        raise ValueError(
+            f"terminal has an index that is out of range, where JAX would read the nearest: {said}"
+        )
+
+
+def _checked_action(ghms: GHMs, models: Models, state: Any) -> Any:
+    """The shape of an action, after a try of every policy with every model, without numbers."""
+    asked = jax.ShapeDtypeStruct((len(ghms.policies), 1, *state.shape), state.dtype)
+    action, key = asked, jax.random.key(0)
+    for horizon in models.models:
+        block = Block(0, 0.0, 0.0, horizon, tuple(range(len(ghms.policies))), True)
+        try:
+            action = eqx.filter_eval_shape(models.act, block, asked, key=key)
+            eqx.filter_eval_shape(models.move, block, asked, action, key=key)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"models at horizon {horizon} over states of shape {list(state.shape)} do not go together with the "
+                f"policies {', '.join(ghms.names)}, whose actions have shape {list(action.shape[2:])}: {error}"
+            ) from error
+    return jax.ShapeDtypeStruct(action.shape[2:], action.dtype)
+
+
+def checked_states(given: Any, spaces: Spaces) -> tuple[jax.Array, tuple[int, ...]]:
+    """One state or a batch as it was given, and the shape of the batch: () for a single state.
+
+    Beyond the paper: a wrong state is refused
+    """
+    given, wanted = np.asarray(given), spaces.state.shape
+    batch = given.shape[: given.ndim - len(wanted)]
+    if given.ndim < len(wanted) or given.shape[len(batch) :] != wanted or len(batch) > 1:
+        shapes = f"a state has shape {list(wanted)}, a batch {['B', *wanted]}"
+        raise ValueError(f"{shapes}; got {list(given.shape)}")
+    if not given.size:
+        raise ValueError(f"there is no state to act in: the batch has shape {list(given.shape)}")
+    if spaces.sizes is not None:
+        _check_numbers(given, spaces.sizes[0])
+    states = jnp.asarray(given, spaces.state.dtype)
+    finite = np.isfinite(np.asarray(states))
+    if not finite.all():
+        at = tuple(map(int, np.argwhere(~finite)[0]))
+        raise ValueError(f"a state is finite numbers, got {given[at]} at index {at}")
+    return states, batch
+
+
+def _check_numbers(states: np.ndarray, num_states: int) -> None:
+    """States of a finite MDP are whole numbers in its range."""
+    bad = ~((states >= 0) & (states < num_states) & (states % 1 == 0))
+    if bad.any():
+        raise ValueError(f"states are whole numbers from 0 to {num_states - 1}, got {states[bad].ravel()[0]}")
+
+
+def checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None) -> GSPs:
+    """All compositions of a depth, or the given set if it is suffix-closed and has its models.
+
+    Paper: Thm 4.2
+    """
+    if (depth is None) == (gsps is None):
+        raise ValueError("give either a depth or a set of switching policies")
+    if gsps is None:
+        depth = whole(depth, "depth")
+        _check_depth(len(ghms.policies), depth)
+        return compositions(len(ghms.policies), depth, _alphas_of(ghms, depth))
+    chosen = gsp_set(gsps)
+    ghms.check(chosen)
+    if missing := missing_suffixes(chosen):
+        names = ", ".join(gsp.name(ghms.names) for gsp in missing)
+        raise ValueError(f"the set is not suffix-closed; it lacks {names} (ggpi.suffix_closure adds them)")
+    return chosen
+
+
+def _check_depth(num_policies: int, depth: int) -> None:
+    """Raises before anything is built that would not fit into memory."""
+    deepest = next((m - 1 for m in range(1, depth + 1) if num_policies**m > MOST), depth)
+    if depth > deepest:
+        raise ValueError(
+            f"depth {depth} over {num_policies} policies makes {num_policies}^{depth} switching policies, an agent "
+            f"takes at most {MOST:,}: use a depth of at most {deepest}, fewer policies, or a set of your own with gsps="
+        )
+
+
+def warn_if_slow(gsps: GSPs, num_samples: int) -> None:
+    """Says what an action will cost if that is more than some seconds.
+
+    Beyond the paper: kindness to whoever waits
+    """
+    seconds = len(gsps) * num_samples * SECONDS_PER_SAMPLE
+    if seconds > 4:
+        warnings.warn(
+            f"{len(gsps):,} switching policies with {num_samples} samples each: an action takes roughly "
+            f"{seconds:.0f} s on two cores, the first one minutes more. A smaller depth or fewer samples cost less",
+            stacklevel=3,
+        )
+
+
+def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:
+    """The α of each of depth − 1 switches."""
+    alphas = ghms.alphas * (depth - 1) if len(ghms.alphas) == 1 or depth == 1 else ghms.alphas
+    if len(alphas) != depth - 1:
+        raise ValueError(
+            f"depth {depth} needs models of one α, or of one for each of its {depth - 1} switches; these are of "
+            f"{list(alphas)}. Learn models with other α's, or give gsps= instead"
+        )
+    return alphas
+
+
+def checked_first_actions(given: Any, num_actions: int | None, ghms: GHMs) -> Any:
+    """Which first actions are scored: "head", "all", "step", or how many of each head's.
+
+    Beyond the paper: the best of several first actions
+    """
+    is_exact = isinstance(ghms.segment(0, None), ExactGHM)
+    if given is None:
+        return "all" if is_exact else "head"
+    if given in ("all", "step") and num_actions is None:
+        raise ValueError("continuous actions cannot all be scored; give 'head' or how many to score")
+    if given == "step" and not is_exact and ghms.one_step is None:
+        raise ValueError(
+            "first_actions='step' needs a model of the next state, which these models lack; ggpi.fit learns one when "
+            "actions are discrete. Fit again, or give 'head'"
+        )
+    if given not in ("head", "all", "step") and (not isinstance(given, int) or given < 1):
+        raise ValueError(f"first_actions is 'head', 'all', 'step' or a number of at least 1, got {given!r}")
+    return given

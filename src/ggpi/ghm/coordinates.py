@@ -1,0 +1,167 @@
+"""The coordinates that a learned model works in: raw states go in and come out, networks see unit scales.
+
+    inputs(x, a)   = normalised state without its positions, then the action (one-hot when it is discrete)
+    change(x, x′)  = (x′ − x − mean) / scale          [or (x′ − mean) / scale for predict = "state"]
+    restore(x, y)  = x + mean + scale · y, with rotations made orthonormal again
+
+Positions (`StateSpec.relative`) are always predicted as displacements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ggpi._jax.shapes import Lead, check_positive, check_shape
+from ggpi.data import StateSpec
+
+Predict = Literal["change", "state"]
+SMALLEST_SCALE = 1e-3
+"""A number that hardly varies in the data is not blown up."""
+
+
+class Frame(eqx.Module):
+    """Normalisation of one model, fitted on its data and saved with it; gradients do not reach it.
+
+    Beyond the paper: the paper predicts the change of state; scales and positions are ours
+    """
+
+    state_mean: Float[Array, "..."]
+    state_scale: Float[Array, "..."]
+    action_mean: Float[Array, "..."]
+    action_scale: Float[Array, "..."]
+    target_mean: Float[Array, "..."]
+    target_scale: Float[Array, "..."]
+    kept: tuple[int, ...] = eqx.field(static=True)
+    """Numbers of the state that the model sees: all but positions."""
+    from_state: tuple[float, ...] = eqx.field(static=True)
+    """1 where the change is predicted, 0 where the state itself is."""
+    rotations: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    num_actions: int | None = eqx.field(static=True)
+    """The number of discrete actions; None when they are vectors."""
+
+    @property
+    def input_size(self) -> int:
+        return len(self.kept) + (self.num_actions or self.action_mean.shape[-1])
+
+    @property
+    def state_size(self) -> int:
+        return len(self.from_state)
+
+    @property
+    def action_form(self) -> tuple[tuple[int, ...], str]:
+        """The shape of an action, and the kind of its numbers."""
+        return (self.action_mean.shape[-1:], "f") if self.num_actions is None else ((), "i")
+
+    def check_parts(self, lead: Lead) -> None:
+        """Means and scales have one size each, and indices are those of the state."""
+        sizes = {"state": len(self.kept), "action": self.action_mean.shape[-1], "target": self.state_size}
+        for name, size in sizes.items():
+            for moment in ("mean", "scale"):
+                check_shape(f"{name}_{moment}", getattr(self, f"{name}_{moment}"), (*lead, size))
+            check_positive(f"{name}_scale", getattr(self, f"{name}_scale"))
+        places = range(self.state_size)
+        if list(self.kept) != [i for i in places if i in set(self.kept)]:
+            raise ValueError(f"kept is not an increasing choice of {self.state_size} indices")
+        if any(len(group) != 6 or not set(group) <= set(places) for group in self.rotations):
+            raise ValueError(f"rotations are not groups of six of {self.state_size} indices")
+        if self.num_actions is not None and self.num_actions < 1:
+            raise ValueError(f"num_actions is at least 1, got {self.num_actions}")
+
+    def inputs(self, state, action):
+        """What the networks see of (x, a)."""
+        seen = jnp.concatenate([state[..., part] for part in _runs(self.kept)], axis=-1)
+        seen = (seen - _fixed(self.state_mean)) / _fixed(self.state_scale)
+        if self.num_actions is not None:
+            return jnp.concatenate([seen, jax.nn.one_hot(action, self.num_actions)], axis=-1)
+        acted = (action - _fixed(self.action_mean)) / _fixed(self.action_scale)
+        return jnp.concatenate([seen, acted], axis=-1)
+
+    def change(self, state, target):
+        """The target in the model's coordinates."""
+        moved = target - jnp.array(self.from_state) * state
+        return (moved - _fixed(self.target_mean)) / _fixed(self.target_scale)
+
+    def restore(self, state, y):
+        """The raw state of a point in the model's coordinates."""
+        target = jnp.array(self.from_state) * state + _fixed(self.target_mean) + _fixed(self.target_scale) * y
+        for group in self.rotations:
+            places = jnp.array(group)
+            target = target.at[..., places].set(_orthonormal(target[..., places]))
+        return target
+
+    @property
+    def log_volume(self):
+        """log |dx′/dy|: a density of x′ is that of y divided by this volume."""
+        return jnp.log(_fixed(self.target_scale)).sum(-1)
+
+
+def fit_frame(
+    states: np.ndarray,
+    actions: np.ndarray,
+    ahead: np.ndarray,
+    spec: StateSpec,
+    num_actions: int | None,
+    predict: Predict = "change",
+) -> Frame:
+    """The frame of pairs (x, a) and the states x′ that follow them after about the model's horizon.
+
+    Beyond the paper: a model owns its normalisation
+    """
+    if predict not in ("change", "state"):
+        raise ValueError(f"a model predicts 'change' or 'state', got {predict!r}")
+    kept = tuple(i for i in range(spec.size) if i not in spec.relative)
+    from_state = tuple(float(predict == "change" or i in spec.relative) for i in range(spec.size))
+    moved = ahead - np.array(from_state) * states
+    acted = np.zeros((1, 0)) if num_actions is not None else actions.reshape(len(actions), -1)
+    return Frame(
+        *_moments(states[:, kept]),
+        *_moments(acted),
+        *_moments(moved),
+        kept,
+        from_state,
+        spec.rotations,
+        num_actions,
+    )
+
+
+def _moments(values: np.ndarray) -> tuple[jax.Array, jax.Array]:
+    scale = np.maximum(values.std(axis=0), SMALLEST_SCALE) if values.shape[1] else np.zeros(0)
+    return jnp.asarray(values.mean(axis=0), jnp.float32), jnp.asarray(scale, jnp.float32)
+
+
+def _fixed(array):
+    return jax.lax.stop_gradient(array)
+
+
+def _orthonormal(axes):
+    """Gram–Schmidt on two axes of three numbers each."""
+    first = _unit(axes[..., :3])
+    second = axes[..., 3:] - (axes[..., 3:] * first).sum(-1, keepdims=True) * first
+    return jnp.concatenate([first, _unit(second)], axis=-1)
+
+
+def _unit(vector):
+    return vector / jnp.maximum(jnp.linalg.norm(vector, axis=-1, keepdims=True), 1e-6)
+
+
+def _runs(places: tuple[int, ...]) -> list[slice]:
+    """Increasing places as slices: XLA copies them faster than it gathers."""
+    if not places:
+        return [slice(0, 0)]
+    runs = np.split(np.array(places), np.flatnonzero(np.diff(places) != 1) + 1)
+    return [slice(int(run[0]), int(run[-1]) + 1) for run in runs]
+
+
+def stack_modules(modules: Sequence):
+    """Modules of one structure as one module with a leading axis.
+
+    Beyond the paper: models of all policies and horizons are trained and sampled together
+    """
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modules)

@@ -1,0 +1,82 @@
+"""A baseline: model-predictive control on a one-step model, with as much time as depth-2 GGPI takes.
+
+The one-step model is the same VAE at β = 0: it learns x′ from (x, a), whoever acts. Walks of the base policies, each
+switching once after a geometric time, are unrolled in the model; the walk with the largest Σ γᵗ ρ(x_{t+1}) gives
+its first action. The number of walks is chosen so that a decision takes as long as one of GGPI.
+"""
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi._jax.jit import fast_jit
+from ggpi.lab.ant import episodes as ant
+from ggpi.lab.ant.models import FitConfig, learn
+from ggpi.lab.cache import kept
+from ggpi.policies.bank import PolicyBank
+from ggpi.storage.pretrained import pretrained
+
+LENGTH = 40
+"""Steps of a walk: γ⁴⁰ = .015."""
+WALKS = 32
+"""Walks for each decision: as long as a depth-2 plan of 16 × 100 samples takes, see `benchmarks/planning.py`."""
+
+
+@functools.cache
+def one_step_model(config: FitConfig) -> Any:
+    """The model of x′ given (x, a), trained as long as the GHMs are."""
+    one_step, policy = replace(config, n_step=1), pretrained("ant-policies")[:1]
+    ghms = learn(one_step, policy, 0.0, (), kept(config, "ant-ghms") / "one-step")
+    return jax.tree.map(lambda leaf: leaf[0], ghms.models[0.0])
+
+
+def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
+    """Model-predictive control over walks of the base policies.
+
+    Beyond the paper: what the models of most others do
+    """
+    return over_walks(one_step_model(config), radius, num_walks)
+
+
+def over_walks(model: Any, radius: float, num_walks: int) -> ant.Decide:
+    """Decisions from a one-step model.
+
+    Beyond the paper: what the models of most others do
+    """
+    given = model, PolicyBank(pretrained("ant-policies"))
+
+    def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+        return np.asarray(
+            _best_first_action(given, jnp.asarray(states), jnp.asarray(goals), radius, num_walks, key)
+        )
+
+    return decide
+
+
+@fast_jit
+def _best_first_action(given, states, goals, radius, num_walks: int, key):
+    """The first action of the best of `num_walks` walks from each state [B, 8]."""
+    model, bank = given
+    turn_key, walk_key = jax.random.split(key)
+    shape = (len(states), num_walks)
+    first, second = jax.random.randint(turn_key, (2, *shape), 0, len(bank))
+    until = jax.random.geometric(jax.random.fold_in(turn_key, 1), ant.ALPHA, shape)
+
+    def step(carry, t):
+        x, earned = carry
+        act_key, move_key = jax.random.split(jax.random.fold_in(walk_key, t))
+        a = bank.sample(jnp.where(t < until, first, second), x, key=act_key)
+        noise = jax.random.normal(move_key, (*shape, model.noise_size))
+        x = jax.vmap(jax.vmap(model.push))(x, a, noise)
+        near = jnp.sum((x[..., :2] - goals[:, None]) ** 2, axis=-1) <= radius**2
+        return (x, earned + ant.GAMMA**t * near), a
+
+    start = jnp.broadcast_to(states[:, None], (*shape, states.shape[1])), jnp.zeros(shape)
+    (_, earned), actions = jax.lax.scan(step, start, jnp.arange(LENGTH))
+    lots = jax.random.uniform(jax.random.fold_in(turn_key, 2), shape)
+    best = jnp.where(earned == earned.max(axis=1, keepdims=True), lots, -1.0).argmax(axis=1)
+    return actions[0][jnp.arange(len(states)), best]

@@ -1,0 +1,235 @@
+"""Zero-shot transfer of the ant: reach a target that no policy was trained for, by planning with learned models.
+
+Four policies walk right, up, left and down. A target lies between two directions: GPI (depth 1) cannot imagine a
+turn, depth 2 can. Agents meet the same starts and targets. Beside them stand each base policy alone, random
+switching, model-predictive control on a one-step model with as much time, and an *oracle*: the same planner with
+true simulator samples in the models' place, which shows what perfect models would score at each depth.
+
+Equal budgets: as in the paper n samples for each of 16 GSPs at depth 2 and 4n for each of 4 at depth 1; and n/4 for
+each of 64 at depth 3. Models are held against simulation first: too wide a model makes depth 1 look perfect.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ggpi.lab.ant import episodes as ant
+from ggpi.lab.ant.baselines import MPC, PLAIN
+from ggpi.lab.ant.calibration import announce, calibration, ratios
+from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.ant.mpc import mpc
+from ggpi.lab.ant.transfer_figure import plot, table
+from ggpi.lab.bootstrap import mean_interval
+from ggpi.lab.contract import Cells, compute
+
+__all__ = ["Config", "plot", "run", "table"]
+LEVEL = 0.9
+PAIR = (1, 2)
+"""The depths that Table 1 compares."""
+TRIED = 4
+"""First actions of each head that are scored by themselves, with a quarter of the samples each."""
+VARIANTS = {"first-actions": f"best of {TRIED} first actions", "decoder-means": "decoder means"}
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 0
+    """Seed of the episodes."""
+    preset: str = "paper"
+    """How the models are trained: tiny, cpu or paper."""
+    num_models: int = 5
+    """Seeds of models; the first is shipped for cpu."""
+    episodes: int = 100
+    """Episodes of each agent, the same for all."""
+    samples: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
+    """Samples n for each GSP of depth 2."""
+    depths: tuple[int, ...] = (1, 2, 3)
+    """Depths of the plans."""
+    radius: float = ant.RADIUS
+    """Radius of the target."""
+    oracle_episodes: int = 30
+    """Episodes of the oracle: the first ones of all."""
+    oracle_samples: int = 20
+    """The oracle's samples n for each GSP of depth 2: one of those above, to compare with models at."""
+
+    def __post_init__(self):
+        if self.oracle_samples not in self.samples:
+            raise ValueError(f"oracle_samples is one of {self.samples}, got {self.oracle_samples}")
+
+    @classmethod
+    def tiny(cls):
+        return cls(0, "tiny", 1, 2, (2,), (1, 2), 2.0, 1, 2)
+
+    @classmethod
+    def cpu(cls):
+        return cls(preset="cpu", num_models=3)
+
+    @classmethod
+    def paper(cls):
+        return cls()
+
+
+def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+    """Episodes of every agent.
+
+    Paper: Alg 2, Fig 5, Table 1
+    """
+    fits = [replace(getattr(FitConfig, config.preset)(), seed=s) for s in range(config.num_models)]
+    largest = max(config.samples)
+    found = cells({f"models/{s}": partial(calibrate, fit) for s, fit in enumerate(fits)})
+    calibrated = list(found.values())
+    mean_ratios = announce(_mean_ratios(calibrated))
+    tasks: dict[str, Any] = {
+        f"depth-{depth}/samples-{n}/{s}": partial(plan, config, fit, depth, n)
+        for n in config.samples[::-1]
+        for depth in config.depths
+        for s, fit in enumerate(fits)
+    }
+    tasks |= {
+        f"{variant}/depth-{depth}": partial(plan_otherwise, config, fits[0], depth, variant)
+        for variant in VARIANTS
+        for depth in PAIR
+    }
+    tasks |= {f"plain/{name.replace(' ', '-')}": partial(play, config, make) for name, make in PLAIN.items()}
+    tasks |= {
+        f"mpc/{s}": partial(play, config, partial(mpc, fit, config.radius)) for s, fit in enumerate(fits)
+    }
+    tasks |= {f"oracle/depth-{depth}": partial(true_plan, config, depth) for depth in config.depths}
+    results = cells(tasks)
+    return {
+        "num_models": config.num_models,
+        "episodes": config.episodes,
+        "radius": config.radius,
+        "samples": config.samples,
+        "depths": config.depths,
+        "oracle_samples": config.oracle_samples,
+        "calibration": calibrated,
+        "ratios": mean_ratios,
+        "curves": {
+            str(depth): [_rate(results, config, depth, n) for n in config.samples] for depth in config.depths
+        },
+        "table": cases(
+            [[results[f"depth-{d}/samples-{largest}/{s}"] for d in PAIR] for s in range(len(fits))]
+        ),
+        "variants": {
+            f"depth {d}, {words}": _summary([results[f"{variant}/depth-{d}"]])
+            for variant, words in VARIANTS.items()
+            for d in PAIR
+        },
+        "baselines": _baselines(results, config),
+        "oracle": {
+            str(d): _summary([results[f"oracle/depth-{d}"]])
+            | {"models_on_the_same": _same_starts(results, config, d)}
+            for d in config.depths
+        },
+        "seconds_per_plan": {
+            str(d): float(
+                np.mean(
+                    [
+                        results[f"depth-{d}/samples-{largest}/{s}"]["seconds_per_plan"]
+                        for s in range(len(fits))
+                    ]
+                )
+            )
+            for d in config.depths
+        },
+    }
+
+
+def calibrate(fit: FitConfig) -> dict[str, Any]:
+    """How near the models are to simulation, before any planning."""
+    return calibration(models(fit))
+
+
+def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, Any]:
+    """Episodes of GGPI at a depth.
+
+    Paper: Alg 2
+    """
+    ghms = models(fit)
+    return play(config, lambda: ant.planner(ghms, depth, ant.budget(samples, depth), config.radius))
+
+
+def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> dict[str, Any]:
+    """The same with several first actions scored, or with the decoder's means in the place of samples.
+
+    Beyond the paper: two variants, at the same number of draws, for one seed of models
+    """
+    ghms, samples = models(fit), ant.budget(max(config.samples), depth)
+    if variant == "first-actions":
+        few = max(samples // TRIED, 1)
+        return play(config, lambda: ant.planner(ghms, depth, few, config.radius, first_actions=TRIED))
+    means = {beta: replace(model, decoder_noise=0.0) for beta, model in ghms.models.items()}
+    return play(config, lambda: ant.planner(replace(ghms, models=means), depth, samples, config.radius))
+
+
+def true_plan(config: Config, depth: int) -> dict[str, Any]:
+    """Episodes of the same planner with the simulator in the models' place.
+
+    Beyond the paper: what perfect models would score
+    """
+    few = replace(config, episodes=config.oracle_episodes)
+    return play(few, lambda: ant.oracle(depth, ant.budget(config.oracle_samples, depth), config.radius))
+
+
+def play(config: Config, make: Any) -> dict[str, Any]:
+    """Steps to the target in each episode (0: not reached, −1: diverged), and the time of a decision."""
+    timed = ant.Timed(make())
+    outcome = ant.episodes(timed, config.episodes, ant.REPORTED + 1_000_000 * config.seed, config.radius)
+    return {"steps": outcome.steps, "seconds_per_plan": timed.seconds_per_decision}
+
+
+def _rate(results: dict[str, Any], config: Config, depth: int, samples: int) -> dict[str, Any]:
+    return _summary([results[f"depth-{depth}/samples-{samples}/{s}"] for s in range(config.num_models)])
+
+
+def _summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """Share of episodes that reached the target, with a bootstrap interval over all of them, and the mean steps."""
+    steps = np.concatenate([cell["steps"] for cell in cells])
+    reached = steps > 0
+    per_model = [float(np.mean(np.array(cell["steps"]) > 0)) for cell in cells]
+    mean_steps = float(steps[reached].mean()) if reached.any() else None
+    return {**mean_interval(reached.astype(float), level=LEVEL), "steps": mean_steps, "per_model": per_model}
+
+
+def _baselines(results: dict[str, Any], config: Config) -> dict[str, Any]:
+    found = {name: _summary([results[f"plain/{name.replace(' ', '-')}"]]) for name in PLAIN}
+    return found | {MPC: _summary([results[f"mpc/{s}"] for s in range(config.num_models)])}
+
+
+def _same_starts(results: dict[str, Any], config: Config, depth: int) -> dict[str, Any]:
+    """The learned models on the oracle's episodes alone, with as many samples."""
+    parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
+    return _summary([{"steps": part["steps"][: config.oracle_episodes]} for part in parts])
+
+
+def cases(pairs: list[list[dict[str, Any]]]) -> list[dict[str, float]]:
+    """Table 1: how often which agent succeeds or is faster, in percent, with intervals over all episodes.
+
+    Paper: Table 1
+    """
+    one, two = (np.concatenate([pair[i]["steps"] for pair in pairs]) for i in (0, 1))
+    won = one > 0, two > 0
+    both = won[0] & won[1]
+    kinds = [
+        ~won[0] & won[1],
+        both & (two < one),
+        ~won[0] & ~won[1],
+        both & (one < two),
+        won[0] & ~won[1],
+        both & (one == two),
+    ]
+    return [
+        {key: 100 * value for key, value in mean_interval(kind.astype(float), level=LEVEL).items()}
+        for kind in kinds
+    ]
+
+
+def _mean_ratios(found: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    each = [ratios(one) for one in found]
+    return {
+        horizon: {name: float(np.mean([one[horizon][name] for one in each])) for name in each[0][horizon]}
+        for horizon in each[0]
+    }

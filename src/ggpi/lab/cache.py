@@ -1,0 +1,34 @@
+"""Where trained models are kept: in the user's cache folder, by the config that made them."""
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+
+from ggpi.ghm.base import GHMs
+from ggpi.storage.objects import load
+
+
+def kept(config: Any, folder: str) -> Path:
+    """Where the models of a config are kept."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()[:12]
+    return cache / "ggpi" / folder / f"{type(config).__name__}-seed{config.seed}-{digest}"
+
+
+def finished(out: Path, policies: Sequence[Any]) -> GHMs | None:
+    """The models in `out` if their training has ended; those of other policies are refused."""
+    if not (out / "models" / "about.json").exists():
+        return None
+    ghms = load(out / "models")
+    if not eqx.tree_equal(tuple(ghms.policies), tuple(policies)):
+        raise ValueError(
+            f"{out} holds models of other policies, perhaps of another version of this library; remove it, and "
+            "the models are trained again"
+        )
+    return ghms

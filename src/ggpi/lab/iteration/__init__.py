@@ -1,0 +1,1 @@
+"""Policy iteration with learned models."""

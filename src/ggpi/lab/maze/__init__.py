@@ -1,0 +1,1 @@
+"""PointMaze: targets behind corners."""

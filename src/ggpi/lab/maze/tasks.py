@@ -1,0 +1,210 @@
+"""What the maze's experiment is made of: tasks by the number of turns, episodes, a guide, models against simulation.
+
+A ball starts at rest in the first cell of a maze, and its target is the middle of another cell, give or take a
+tenth. The four policies know directions and nothing of walls: each runs until a wall stops it, and stays there. The
+*turns* of the shortest route tell how many policies a plan needs: none with depth 1, two with depth 3.
+
+Seeds lie apart: settings were chosen below `DATA`, models learn from worlds at `DATA`, they are held against
+simulation at `CALIBRATED`, and what is reported was measured on tasks at `REPORTED`, never seen before.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ggpi.diagnosis.distances import energy_distance
+from ggpi.envs import WorldVectorEnv
+from ggpi.envs.maze import PointMaze
+from ggpi.ghm.base import GHMs
+from ggpi.lab.agents import Decide, sample_model, sample_policy
+from ggpi.policies.bank import PolicyBank
+from ggpi.policies.linear import DIRECTIONS, LinearPolicy, maze_policies
+from ggpi.rollout.collection import collect
+from ggpi.rollout.futures import simulate_futures
+
+GAMMA, ALPHA = 0.9, 0.1
+"""μ_γ ends after 10 steps in the mean, μ_β with β = 0.81 after 5, which is 2 cells: a corridor."""
+SPEED = 4.0
+"""Cells per second; a step takes 0.1 s."""
+RADIUS = 0.5
+JITTER = 0.1
+SWITCH_EVERY, EPISODE = 60, 60
+"""Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
+FAR = 0.5
+"""A sample is far from the truth when no simulated future is within this distance."""
+DATA, CALIBRATED, REPORTED = 1_000_000, 2_000_000, 3_000_000
+HEADINGS = np.array(list(DIRECTIONS.values()), float)
+
+Cell = tuple[int, int]
+
+
+def policies() -> list[LinearPolicy]:
+    """Right, up, left and down."""
+    return maze_policies(SPEED)
+
+
+def route(free: np.ndarray, start: Cell, goal: Cell) -> list[Cell]:
+    """The cells of the shortest route, and among these of one with the fewest turns."""
+    waiting: list[tuple[int, int, list[Cell], int]] = [(0, 0, [start], -1)]
+    seen: set[tuple[Cell, int]] = set()
+    while waiting:
+        length, turned, cells, heading = heapq.heappop(waiting)
+        if cells[-1] == goal:
+            return cells
+        if (cells[-1], heading) in seen:
+            continue
+        seen.add((cells[-1], heading))
+        for k, (right, up) in enumerate(DIRECTIONS.values()):
+            following = (cells[-1][0] - up, cells[-1][1] + right)
+            if free[following]:
+                turn = heading not in (-1, k)
+                heapq.heappush(waiting, (length + 1, turned + turn, [*cells, following], k))
+    raise ValueError(f"no way leads from cell {start} to {goal}")
+
+
+def num_turns(cells: Sequence[Cell]) -> int:
+    """How often a route changes its direction."""
+    steps = np.diff(np.array(cells), axis=0)
+    return int((steps[1:] != steps[:-1]).any(axis=1).sum())
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Starts and targets of episodes."""
+
+    states: np.ndarray
+    """[E, 4]"""
+    targets: np.ndarray
+    """[E, 2]"""
+    cells: list[Cell]
+    """[E]: the row and column of each target."""
+    turns: np.ndarray
+    """[E]: of the shortest route."""
+
+
+def targets_by_turns(maze: PointMaze) -> dict[int, list[Cell]]:
+    """All cells but the first, by the turns of the route from there."""
+    first, *others = [(int(row), int(column)) for row, column in np.argwhere(maze.free)]
+    found: dict[int, list[Cell]] = {}
+    for cell in others:
+        found.setdefault(num_turns(route(maze.free, first, cell)), []).append(cell)
+    return dict(sorted(found.items()))
+
+
+def tasks(maze: PointMaze, turns: Sequence[int], per_group: int, seed: int) -> Tasks:
+    """As many tasks for each number of turns, its targets one after the other; the same seed, the same tasks."""
+    by_turns = targets_by_turns(maze)
+    if missing := set(turns) - set(by_turns):
+        raise ValueError(f"targets of this maze need {list(by_turns)} turns, none needs {sorted(missing)}")
+    rng, first = np.random.default_rng(seed), np.argwhere(maze.free)[0]
+    cells = [by_turns[k][i % len(by_turns[k])] for i in range(per_group) for k in turns]
+    drawn = rng.uniform(-1, 1, (len(cells), 4))  # row by row: fewer tasks are the first of more
+    states = np.zeros((len(cells), 4), np.float32)
+    states[:, :2] = maze.centre(*first) + 0.3 * drawn[:, :2]
+    jittered = (maze.centre(*np.array(cells).T) + JITTER * drawn[:, 2:]).astype(np.float32)
+    return Tasks(states, jittered, cells, np.tile(np.array(turns), per_group))
+
+
+def episodes(
+    maze: PointMaze, decide: Decide, given: Tasks, seed: int, max_steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The step at which each target was reached (0: never), and the places on the way [T + 1, E, 2]."""
+    states, steps = given.states.copy(), np.zeros(len(given.states), int)
+    places = [states[:, :2].copy()]
+    for t, key in enumerate(jax.random.split(jax.random.key(seed), max_steps), start=1):
+        active = np.flatnonzero(steps == 0)
+        if not len(active):
+            break
+        rows = np.resize(active, _size(len(active), len(states)))
+        actions = decide(states[rows], given.targets[rows], key)[: len(active)]
+        states[active] = maze.step(states[active], actions)
+        apart = np.linalg.norm(states[:, :2] - given.targets, axis=1)
+        steps[active] = np.where(apart[active] <= RADIUS, t, 0)
+        places.append(states[:, :2].copy())
+    return steps, np.stack(places)
+
+
+def _size(active: int, total: int) -> int:
+    """All episodes, or a third of them: two programs are compiled, not one for every count."""
+    few = -(-total // 3)
+    return few if active <= few else total
+
+
+def guide(maze: PointMaze) -> Decide:
+    """One who knows the maze: the policy towards the next cell's middle of the shortest route, along it."""
+    bank = PolicyBank(policies())
+
+    def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+        chosen = [_towards(maze, *pair) for pair in zip(states[:, :2], goals, strict=True)]
+        return np.asarray(bank.sample(np.array(chosen), states, key=key))
+
+    return decide
+
+
+def _towards(maze: PointMaze, place: np.ndarray, goal: np.ndarray) -> int:
+    """The policy that a guide would choose: first to the middle line of the way on, then along it."""
+    cells = route(maze.free, _cell(maze, place), _cell(maze, goal))
+    wanted = goal - place
+    if len(cells) > 1:
+        along = maze.centre(*cells[1]) - maze.centre(*cells[0])
+        sideways = np.where(along == 0, maze.centre(*cells[0]) - place, 0.0)
+        wanted = sideways if np.abs(sideways).max() > 0.25 else along
+    return int(np.argmax(HEADINGS @ wanted))
+
+
+def _cell(maze: PointMaze, place: np.ndarray) -> Cell:
+    return int(maze.size[1] / 2 - place[1]), int(place[0] + maze.size[0] / 2)
+
+
+def calibration(
+    maze: PointMaze, ghms: GHMs, num_pairs: int, num_futures: int, seed: int = CALIBRATED
+) -> list[dict[str, Any]]:
+    """For each horizon and policy: samples of models against simulated futures, from states that switching meets."""
+    env = WorldVectorEnv(maze, 64, EPISODE)
+    seen = collect(env, ghms.policies, 100 * 64, switch_every=SWITCH_EVERY, seed=seed)
+    rows = np.random.default_rng(seed).choice(len(seen), num_pairs, replace=False)
+    states = np.repeat(seen.state[rows], num_futures, axis=0)
+    return [
+        _calibration_of(maze, ghms, horizon, k, states, num_pairs, seed)
+        for horizon in ghms.models
+        for k in range(len(ghms.policies))
+    ]
+
+
+def _calibration_of(
+    maze: PointMaze, ghms: GHMs, horizon: float, k: int, states: np.ndarray, num_pairs: int, seed: int
+) -> dict[str, Any]:
+    policy, key = ghms.policies[k], jax.random.key(seed + k)
+    model = jax.tree.map(lambda leaf: leaf[k], ghms.models[horizon])
+    actions = np.asarray(sample_policy(PolicyBank([policy]), states, key))
+    true, again = (
+        simulate_futures(maze, policy, states, actions, horizon, seed=seed + k + s)[:, :2] for s in (0, 100)
+    )
+    drawn = np.asarray(sample_model(model, states, actions, key))[:, :2]
+    clouds = [part.reshape(num_pairs, -1, 2) for part in (true, again, drawn)]
+    along = [(part - states[:, :2]) @ HEADINGS[k] for part in (true, drawn)]
+    return {
+        "policy": policy.name,
+        "horizon": horizon,
+        "energy": _energy(clouds[0], clouds[2]),
+        "energy_floor": _energy(clouds[0], clouds[1]),
+        "wall": float(1 - maze.is_free(drawn, 0.0).mean()),
+        "far": _far(clouds[0], clouds[2]),
+        "far_floor": _far(clouds[0], clouds[1]),
+        "mean": float(along[1].mean() / along[0].mean()),
+        "spread": float(along[1].std() / along[0].std()),
+    }
+
+
+def _energy(true: np.ndarray, drawn: np.ndarray) -> float:
+    return float(np.mean([energy_distance(*pair) for pair in zip(true, drawn, strict=True)]))
+
+
+def _far(true: np.ndarray, drawn: np.ndarray) -> float:
+    """The share of samples with no true future of the same pair nearby."""
+    apart = np.linalg.norm(drawn[:, :, None] - true[:, None], axis=-1).min(axis=-1)
+    return float((apart > FAR).mean())

@@ -1,0 +1,1 @@
+"""Learned models compared with the truth."""

@@ -1,0 +1,140 @@
+"""Worlds on which learned models are compared with simulated truth, and what is drawn from them.
+
+A world knows its environment, its policies, which of them is evaluated, and how to step any state: so that true
+futures X_T ∼ μ^π_β(·|x, a) can be simulated from any pair. To add one is to add a line to `WORLDS`.
+
+Seeds are trained together, as one stack of models. Each has its own trajectories of the evaluated policy (CEMC
+learns from nothing else), its own weights and its own minibatches; transitions of random switching among all
+policies are shared by all. `behaviour` is therefore the seed, and −1 for the shared part.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import jax
+import numpy as np
+
+from ggpi.data import StateSpec, Transitions
+from ggpi.envs import Pendulum, PointMass, WorldVectorEnv
+from ggpi.policies import PolicyBank
+from ggpi.policies.linear import direction_policies, pendulum_policies
+from ggpi.rollout.collection import collect
+from ggpi.rollout.futures import simulate_futures
+
+SWITCH_EVERY = 40
+"""Longest turn of a policy in the shared transitions."""
+FIRST_STEPS = 20
+"""Models are compared with the truth at pairs from this early part of π's trajectories."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A world whose futures can be simulated from any state."""
+
+    env: Callable[[int], Any]
+    """n copies of the environment, as `collect` takes it."""
+    dynamics: Any
+    """`step(states, actions, rng)` from any states [n, D]."""
+    policies: tuple[Any, ...]
+    spec: StateSpec
+    evaluated: int
+    """The policy whose models are learned."""
+    shown: tuple[int, int]
+    """The two numbers of a state that pictures show."""
+
+    @property
+    def policy(self) -> Any:
+        return self.policies[self.evaluated]
+
+    def futures(self, states: Any, actions: Any, beta: float, seed: int) -> np.ndarray:
+        """X_T ∼ μ^π_β(·|x, a) for each row."""
+        return simulate_futures(self.dynamics, self.policy, states, actions, beta, seed=seed)
+
+    def paths(self, states: Any, actions: Any, num_steps: int, seed: int) -> np.ndarray:
+        """X_1 … X_n for each row [rows, num_steps, D]."""
+        rng, key, bank = np.random.default_rng(seed), jax.random.key(seed), PolicyBank([self.policy])
+        act = jax.jit(lambda states, key: bank.sample_each(states[None], key=key)[0])
+        path = [self.dynamics.step(states, actions, rng)]
+        for t in range(1, num_steps):
+            chosen = act(np.asarray(path[-1], np.float32), jax.random.fold_in(key, t))
+            path.append(self.dynamics.step(path[-1], np.asarray(chosen), rng))
+        return np.stack(path, axis=1)
+
+
+def point_mass(evaluated: int = 0) -> World:
+    """The point mass, pushed to the right so gently that few futures are at the wall, where there is no density."""
+    world = PointMass(force=0.005)
+    return World(
+        lambda n: WorldVectorEnv(world, n, 60),
+        world,
+        tuple(direction_policies()),
+        world.spec,
+        evaluated,
+        (0, 1),
+    )
+
+
+def pendulum(evaluated: int = 0) -> World:
+    """Gymnasium's Pendulum; swung up by pushes along its motion."""
+    world = Pendulum()
+    return World(
+        lambda n: WorldVectorEnv(world, n, 60),
+        world,
+        tuple(pendulum_policies()),
+        world.spec,
+        evaluated,
+        (1, 2),
+    )
+
+
+def ant(evaluated: int = 0) -> World:
+    """The sparse-reward ant without a target, and its shipped policies."""
+    from ggpi.envs.ant import SPEC, AntDynamics, SparseAntVector
+    from ggpi.storage.pretrained import pretrained
+
+    policies = tuple(pretrained("ant-policies"))
+    return World(lambda n: SparseAntVector(n, target=None), AntDynamics(), policies, SPEC, evaluated, (0, 1))
+
+
+WORLDS: dict[str, Callable[[], World]] = {"point-mass": point_mass, "pendulum": pendulum, "ant": ant}
+
+
+def check_worlds(names: tuple[str, ...]) -> None:
+    """Refuses names that are not worlds."""
+    unknown = [name for name in names if name not in WORLDS]
+    if unknown or not names:
+        raise ValueError(f"no world is called {unknown}; there are {', '.join(WORLDS)}")
+
+
+def gather(world: World, num_shared: int, num_own: int, num_seeds: int, seed: int) -> Transitions:
+    """Transitions of all policies that everyone learns from, and trajectories of π for each seed."""
+    shared = collect(world.env(32), world.policies, num_shared, switch_every=SWITCH_EVERY, seed=seed)
+    own = collect(world.env(32), [world.policy], num_own * num_seeds, seed=seed + 1)
+    episodes = own.episode.max() + 1
+    belongs = own.episode * num_seeds // episodes
+    return joined([relabelled(shared, np.full(len(shared), -1)), relabelled(own, belongs)])
+
+
+def relabelled(data: Transitions, behaviour: np.ndarray) -> Transitions:
+    """The same transitions, said to be of other policies."""
+    columns = {field.name: getattr(data, field.name) for field in fields(data)}
+    return Transitions(**columns | {"behaviour": behaviour})
+
+
+def joined(parts: list[Transitions]) -> Transitions:
+    """Transitions one after the other, each part with episodes of its own."""
+    columns = {
+        field.name: np.concatenate([getattr(part, field.name) for part in parts])
+        for field in fields(parts[0])
+    }
+    firsts = np.cumsum([0, *(part.episode.max() + 1 for part in parts[:-1])])
+    columns["episode"] = np.concatenate([p.episode + first for p, first in zip(parts, firsts, strict=True)])
+    return Transitions(**columns)
+
+
+def pairs(world: World, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """States and actions of the first steps of fresh trajectories of π, before walls and limits are reached."""
+    data = collect(world.env(32), [world.policy], max(8 * count, 6400), seed=seed)
+    rows = np.random.default_rng(seed).choice(np.flatnonzero(data.step < FIRST_STEPS), count, replace=False)
+    return data.state[rows], data.action[rows]

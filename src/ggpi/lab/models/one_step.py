@@ -1,0 +1,302 @@
+"""A geometric horizon model against a one-step model unrolled for a Geometric(1−β) number of steps.
+
+For perfect models the two are the same distribution, μ^π_β. Learned ones err in different places: a GHM
+bootstraps and so adds up errors while it is trained, a one-step model adds them up while it is asked. Both are VAEs
+of one architecture, trained side by side on the same transitions; the one-step model is the GHM of β = 0.
+
+For every sample the nearest state of many simulated trajectories from the same (x, a) is sought:
+
+    error     the distance to it, in units of the true displacement's standard deviation
+    horizon   the time at which the trajectory was there: the same rule for both models, for a sample of a
+              GHM has no time of its own
+    lost      the share of samples that are farther than 20 such units from every simulated state
+
+Errors are medians over samples: a few lost ones would be all that a mean shows.
+
+Fresh simulated futures, treated in the same way, show the least error that can be seen. For the unrolled
+model the errors are also sorted by the number of steps that were really taken.
+
+The paper's picture comes out: the one-step model is better near by, its error grows steadily, that of the GHM
+stays. Where they cross depends on world and budget. In the small, smooth worlds it is late (after 15 and about 40
+steps at the `cpu` size), beyond most of the mass of T, and by the energy distance the unrolled model wins. On the ant
+they are level from 4 to 8 steps, unrolled samples fly off after some twenty, and the GHM wins by far.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import numpy as np
+from scipy.spatial import KDTree
+
+from ggpi.diagnosis.distances import energy_distance
+from ggpi.ghm.one_step import after
+from ggpi.ghm.vae import VAEConfig
+from ggpi.lab.bootstrap import mean_interval
+from ggpi.lab.contract import Cells, compute
+from ggpi.lab.models.benchmarks import WORLDS, World, check_worlds, gather, pairs
+from ggpi.lab.models.one_step_figure import KINDS, plot, table
+from ggpi.lab.models.scores import draw
+from ggpi.learning.fitting import fit
+from ggpi.learning.losses import CETD
+
+__all__ = ["Config", "plot", "run", "table"]
+EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
+"""Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
+LONGEST = EDGES[-1] - 1
+LOST = 20.0
+"""Samples farther than this from every simulated state are lost."""
+
+
+@dataclass(frozen=True)
+class Config:
+    worlds: tuple[str, ...] = ("point-mass", "pendulum")
+    """Where: point-mass, pendulum, ant."""
+    beta: float = 0.9
+    """Horizon β."""
+    steps: int = 500_000
+    """Training steps."""
+    batch_size: int = 5_120
+    """Transitions per model and step."""
+    learning_rate: float = 3e-4
+    """Adam's step size."""
+    decay: Literal["linear", "constant"] = "constant"
+    """Whether the step size falls to zero over the run: linear or constant."""
+    kl_weight: float = 20.0
+    """Weight of the KL term in the VAE's loss."""
+    width: int = 128
+    """Units of each hidden layer."""
+    n_step: int = 1
+    """Recorded steps that CETD follows before the model is asked."""
+    num_shared: int = 1_000_000
+    """Transitions of random switching among all policies."""
+    num_own: int = 100_000
+    """Transitions of the evaluated policy, for each seed."""
+    num_pairs: int = 16
+    """Pairs (x, a) that samples start from."""
+    num_samples: int = 256
+    """Samples of each model at each pair."""
+    num_paths: int = 256
+    """Simulated trajectories from each pair."""
+    num_seeds: int = 100
+    """Models of each kind."""
+    together: int = 5
+    """Seeds that are trained as one stack."""
+    seed: int = 0
+    """Random seed of data and of training."""
+
+    def __post_init__(self):
+        check_worlds(self.worlds)
+        if self.num_seeds < 1 or self.num_seeds % self.together or self.decay not in ("linear", "constant"):
+            raise ValueError(
+                "num_seeds a multiple of together, decay linear or constant, "
+                f"got {self.num_seeds}, {self.together}, {self.decay}"
+            )
+
+    @classmethod
+    def tiny(cls):
+        return cls(
+            worlds=("point-mass",),
+            steps=1_000,
+            batch_size=128,
+            learning_rate=3e-3,
+            decay="linear",
+            kl_weight=1.0,
+            width=32,
+            n_step=20,
+            num_shared=6_400,
+            num_own=6_400,
+            num_pairs=8,
+            num_samples=128,
+            num_paths=64,
+            num_seeds=1,
+            together=1,
+        )
+
+    @classmethod
+    def cpu(cls):
+        return cls(
+            steps=3_000,
+            batch_size=256,
+            learning_rate=1e-3,
+            decay="linear",
+            kl_weight=1.0,
+            n_step=20,
+            num_shared=40_000,
+            num_own=20_000,
+            num_seeds=3,
+            together=3,
+        )
+
+    @classmethod
+    def paper(cls):
+        return cls()
+
+
+def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+    """Trains both models for every seed and measures their samples.
+
+    Paper: Fig 17
+    """
+    groups = range(config.num_seeds // config.together)
+    results = cells(
+        {
+            f"{world}/seeds-{group}": partial(compare, config, world, group)
+            for world in config.worlds
+            for group in groups
+        }
+    )
+    return {
+        "beta": config.beta,
+        "steps": config.steps,
+        "num_seeds": config.num_seeds,
+        "edges": EDGES,
+        "worlds": [
+            {
+                "world": world,
+                "coordinates": [WORLDS[world]().spec.names[i] for i in WORLDS[world]().shown],
+                "scatter": results[f"{world}/seeds-0"]["scatter"],
+                **summarise([row for group in groups for row in results[f"{world}/seeds-{group}"]["seeds"]]),
+            }
+            for world in config.worlds
+        ],
+    }
+
+
+def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
+    """A stack of seeds in one world: errors by horizon, and samples to show.
+
+    Paper: Fig 17
+    """
+    world, seed = WORLDS[world_name](), config.seed + group
+    data = gather(world, config.num_shared, config.num_own, config.together, seed)
+    ghms = fit(
+        [world.policy] * config.together,
+        data,
+        config.beta,
+        1.0,
+        key=jax.random.key(seed),
+        model=VAEConfig(width=config.width, kl_weight=config.kl_weight),
+        loss=CETD(n_step=config.n_step),
+        steps=config.steps,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        decay=config.decay,
+        spec=world.spec,
+    )
+    states, actions = pairs(world, config.num_pairs, seed + 1_000)
+    times = np.random.default_rng(seed).geometric(1 - config.beta, (config.num_pairs, config.num_samples))
+    times = np.minimum(times, LONGEST)
+    samples = {
+        "ghm": draw(ghms.models[config.beta], states, actions, config.num_samples, seed),
+        "one-step": unrolled(ghms.models[0.0], world, times, states, actions, seed),
+    }
+    return measure(config, world, states, actions, times, samples, seed)
+
+
+def unrolled(
+    models: Any, world: World, times: np.ndarray, states: Any, actions: Any, seed: int
+) -> np.ndarray:
+    """The state after given numbers of steps of each one-step model [models, pairs, samples, D].
+
+    Paper: Fig 17
+    """
+
+    def one(model, x, a, steps, key):
+        return after(model, world.policy, steps, x, a, key=key)
+
+    at_pair = jax.vmap(one, in_axes=(None, None, None, 0, 0))
+    at_pairs = jax.vmap(at_pair, in_axes=(None, 0, 0, 0, 0))
+    every = eqx.filter_jit(eqx.filter_vmap(at_pairs, in_axes=(eqx.if_array(0), None, None, None, None)))
+    keys = jax.random.split(jax.random.key(seed), times.shape)
+    return np.asarray(every(models, np.float32(states), np.float32(actions), times, keys))
+
+
+def measure(config, world, states, actions, times, samples, seed) -> dict[str, Any]:
+    """Distances of samples to simulated trajectories, sorted by horizon.
+
+    Paper: Fig 17
+    """
+    repeated = [np.repeat(part, config.num_paths, axis=0) for part in (states, actions)]
+    paths = world.paths(*repeated, LONGEST, seed + 2_000)
+    paths = paths.reshape(config.num_pairs, config.num_paths, LONGEST, -1)
+    futures = world.futures(
+        *(np.repeat(part, 2 * config.num_samples, axis=0) for part in (states, actions)),
+        config.beta,
+        seed + 3_000,
+    ).reshape(config.num_pairs, 2 * config.num_samples, -1)
+    true, again = np.split(futures, 2, axis=1)
+    scale = np.maximum((true - states[:, None]).reshape(-1, true.shape[-1]).std(axis=0), 1e-3)
+    rows = []
+    for i in range(config.together):
+        row: dict[str, Any] = {}
+        for kind, drawn in {**{kind: stack[i] for kind, stack in samples.items()}, "truth": again}.items():
+            errors, horizons = nearest(drawn / scale, paths / scale)
+            row[kind] = {
+                "by_horizon": by_horizon(errors, horizons),
+                "error": np.median(errors),
+                "lost": (errors > LOST).mean(),
+                "energy": np.mean(
+                    [energy_distance(x / scale, y / scale) for x, y in zip(drawn, true, strict=True)]
+                ),
+            }
+            if kind == "one-step":
+                row[kind]["by_steps"] = by_horizon(errors, times)
+        rows.append(row)
+    pair = most_spread(true / scale)
+    shown = {**{kind: stack[0, pair] for kind, stack in samples.items()}, "truth": true[pair]}
+    scatter = {kind: cloud[:, world.shown].round(4) for kind, cloud in shown.items()}
+    return {"seeds": rows, "scatter": {**scatter, "start": states[pair, list(world.shown)]}}
+
+
+def nearest(drawn: np.ndarray, paths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distance of each sample [P, n, D] to the nearest state of its pair's paths [P, m, T, D], and when that was.
+
+    Paper: Fig 17
+    """
+    length = paths.shape[2]
+    found = [
+        KDTree(of_pair.reshape(-1, of_pair.shape[-1])).query(np.nan_to_num(cloud, nan=1e3))
+        for cloud, of_pair in zip(drawn, paths, strict=True)
+    ]
+    return np.stack([distance for distance, _ in found]), np.stack([index % length + 1 for _, index in found])
+
+
+def by_horizon(errors: np.ndarray, horizons: np.ndarray) -> list[float | None]:
+    """The median error of the samples of each range of horizons; None where there are fewer than five.
+
+    Paper: Fig 17
+    """
+    bins = np.digitize(horizons.ravel(), EDGES)
+    kept = [errors.ravel()[bins == place] for place in range(1, len(EDGES))]
+    return [float(np.median(some)) if len(some) >= 5 else None for some in kept]
+
+
+def most_spread(clouds: np.ndarray) -> int:
+    """The pair whose futures are spread most: the one to show."""
+    return int(clouds.std(axis=1).sum(axis=-1).argmax())
+
+
+def summarise(seeds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over seeds, with intervals."""
+    found: dict[str, Any] = {}
+    for kind in KINDS:
+        curves = ["by_horizon", *(["by_steps"] if kind == "one-step" else [])]
+        found[kind] = {
+            **{
+                name: mean_interval([seed[kind][name] for seed in seeds])
+                for name in ("error", "lost", "energy")
+            },
+            **{
+                name: [_over_seeds(seed[kind][name][i] for seed in seeds) for i in range(len(EDGES) - 1)]
+                for name in curves
+            },
+        }
+    return found
+
+
+def _over_seeds(values: Any) -> dict[str, float] | None:
+    known = [value for value in values if value is not None]
+    return mean_interval(known) if known else None

@@ -1,0 +1,36 @@
+"""What the learning algorithms share: how the ants act while they practise, and the optimiser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.scipy.stats import norm
+
+from ggpi._jax.jit import jit
+from ggpi.envs.ant.symmetry import back, canonical
+from ggpi.policies.gaussian import GaussianPolicy
+from ggpi.types import Key
+
+
+@jit
+def act(policy: GaussianPolicy, state: Any, direction: Any, *, key: Key) -> tuple[Any, Any, Any, Any]:
+    """Canonical states, actions in them, the actions as executed in the world, and their log-densities.
+
+    Beyond the paper: one network for four directions
+    """
+    turned, legs = jax.vmap(canonical)(state, direction)
+    mean, std = jax.vmap(policy.distribution)(turned)
+    action = mean + std * jax.random.normal(key, mean.shape)
+    executed = jax.vmap(back)(jnp.clip(action, policy.low, policy.high), legs)
+    return turned, action, executed, norm.logpdf(action, mean, std).sum(axis=-1)
+
+
+def clipped(gradient: Any, longest: float) -> Any:
+    """The gradient, made no longer than `longest`.
+
+    Beyond the paper: learning does not jump
+    """
+    return optax.clip_by_global_norm(longest).update(gradient, optax.EmptyState())[0]

@@ -1,0 +1,95 @@
+"""How well base policies walk, alone and taking turns: trials in fresh worlds, all ants at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ggpi._jax.jit import jit
+from ggpi.envs.ant import CONTROL_STEP, SPEC, SparseAntVector
+from ggpi.lab.pretraining.walking import velocities
+from ggpi.policies.bank import PolicyBank
+
+NOWHERE = (1e6, 1e6)
+"""A target that is never reached: the ants walk on for 150 steps."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Where the ants were, and whose turn it was.
+
+    Paper: App E.1
+    """
+
+    states: np.ndarray
+    """[T + 1, N, 35]"""
+    turns: np.ndarray
+    """Index of the acting policy, [T, N]."""
+
+    def moved(self) -> tuple[np.ndarray, np.ndarray]:
+        """Units per step along the direction of whoever acted, and across it, [T, N] each."""
+        along, across = velocities(self.states[:-1], self.states[1:], self.turns)
+        return along * CONTROL_STEP, across * CONTROL_STEP
+
+    def upside_down(self) -> np.ndarray:
+        """Which ants lie on their backs at the end, [N]."""
+        return self.states[-1, :, SPEC.index("up_z")] < 0
+
+
+@jit
+def _act(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
+    return bank.sample(index, states, key=key)
+
+
+def trial(policies: Sequence[Any], turns: np.ndarray, seed: int) -> Trial:
+    """Lets policy `turns[t, i]` (its index is its direction) move ant i at step t, at most 150 steps.
+
+    Paper: App E.1
+    """
+    steps, ants = turns.shape
+    env = SparseAntVector(ants, target=NOWHERE)
+    bank = PolicyBank(policies)
+    state, _ = env.reset(seed=seed)
+    states = [state]
+    for now, key in zip(turns, jax.random.split(jax.random.key(seed), steps), strict=True):
+        action = _act(bank, now.astype(np.int32), state, key)
+        state, _, terminated, truncated, info = env.step(np.asarray(action))
+        for i in np.flatnonzero(terminated | truncated):
+            state[i] = info["final_obs"][i]
+        states.append(state)
+    return Trial(np.stack(states), turns)
+
+
+def one_each(num_policies: int, steps: int, ants: int) -> np.ndarray:
+    """Turns of ants that each follow one policy, `ants` for every policy.
+
+    Paper: App E.1
+    """
+    return np.tile(np.arange(num_policies).repeat(ants), (steps, 1))
+
+
+def one_switch(num_policies: int, before: int, after: int, ants: int) -> np.ndarray:
+    """Turns with one switch, `ants` for every ordered pair of different policies.
+
+    Paper: App E.1
+    """
+    pairs = [(i, j) for i in range(num_policies) for j in range(num_policies) if i != j]
+    first, second = np.array(pairs).repeat(ants, axis=0).T
+    return np.concatenate([np.tile(first, (before, 1)), np.tile(second, (after, 1))])
+
+
+def random_switches(num_policies: int, every: int, steps: int, ants: int, seed: int) -> np.ndarray:
+    """Turns that last Uniform(1, every) steps each, as in training.
+
+    Paper: App E.1
+    """
+    rng = np.random.default_rng(seed)
+    turns = np.zeros((steps, ants), int)
+    for i in range(ants):
+        spans = rng.integers(1, every, size=steps, endpoint=True)
+        turns[:, i] = rng.integers(num_policies, size=steps).repeat(spans)[:steps]
+    return turns

@@ -1,0 +1,1 @@
+"""Learning geometric horizon models from transitions."""

@@ -1,0 +1,1 @@
+"""Finite MDPs: dynamics, resolvents (I − γP^π)⁻¹, optimal values."""

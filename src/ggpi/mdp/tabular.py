@@ -1,0 +1,300 @@
+"""Finite MDPs and the conventions that everything else follows.
+
+    r(x, a)  is earned on leaving x with a; the return is Σ γᵗ Rₜ from t = 0
+    P^π      = Σ_a π(a|x) P(·|x, a)                     [S, S]
+    V^π      = (I − γP^π)⁻¹ r^π                         [S]
+    Q^π      = r + γ P V^π                              [S, A]
+    β        = γ (1 − α), derived and never given beside α
+    wₘ       = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ)      for m < n
+    wₙ       = ∏_{i<n} (γ−βᵢ)/(1−βᵢ)
+
+A terminal state is absorbing: r is 0 there, and an arrival reward is paid once, on entering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
+
+from ggpi._jax.shapes import Lead
+from ggpi.mdp.kernels import check_distributions, checked_kernel
+from ggpi.mdp.resolvent import resolvent
+from ggpi.mdp.rows import draw, running_sums, sparse_running_sums
+from ggpi.rewards import Reward, as_reward, state_action
+from ggpi.types import ActionValues, Scalar, StateValues, indices, real, reals
+
+SMALLEST_STOPPING = 2.0**-40
+"""The least 1 − γ."""
+LARGEST_VALUE = 1e300
+
+
+@dataclass(frozen=True, eq=False)
+class TabularMDP:
+    """Dynamics of a finite MDP: dense `P[S, A, S]`, or a sparse matrix of shape `[S·A, S]`.
+
+    Rewards are given apart. `terminal` marks absorbing states that end an episode; `labels` are
+    what a person calls the states, for example (row, col).
+
+    Paper: Prop 2.4
+    """
+
+    P: Any
+    terminal: Any = None
+    labels: Any = None
+
+    def __post_init__(self):
+        P = checked_kernel(self.P)
+        num_states = P.shape[-1]
+        flags = reals(np.zeros(num_states) if self.terminal is None else self.terminal, "terminal")
+        terminal = flags == 1
+        if not (terminal | (flags == 0)).all():
+            raise ValueError("terminal is true or false for each state, got other numbers")
+        if terminal.shape != (num_states,):
+            raise ValueError(f"terminal has one flag per state, shape ({num_states},), got {terminal.shape}")
+        if self.labels is not None and len(self.labels) != num_states:
+            raise ValueError(f"{num_states} states need {num_states} labels, got {len(self.labels)}")
+        object.__setattr__(self, "P", P)
+        object.__setattr__(self, "terminal", terminal)
+        object.__setattr__(self, "labels", range(num_states) if self.labels is None else tuple(self.labels))
+        self._check_terminal_states_absorb()
+
+    def check_parts(self, lead: Lead) -> None:
+        """States can be found by their labels."""
+        for label in self.labels:
+            hash(label)
+
+    def _check_terminal_states_absorb(self):
+        for x in np.flatnonzero(self.terminal):
+            rows = self.kernel[x * self.num_actions : (x + 1) * self.num_actions]
+            stay = rows[:, [x]].toarray() if self.is_sparse else rows[:, [x]]
+            if not np.allclose(stay, 1.0):
+                raise ValueError(
+                    f"terminal state {x} is not absorbing: it must stay where it is for every action"
+                )
+
+    @property
+    def is_sparse(self) -> bool:
+        return not isinstance(self.P, np.ndarray)
+
+    @property
+    def num_states(self) -> int:
+        return self.P.shape[-1]
+
+    @property
+    def num_actions(self) -> int:
+        return self.P.shape[0] // self.num_states if self.is_sparse else self.P.shape[1]
+
+    @property
+    def kernel(self) -> Any:
+        """P as a matrix [S·A, S], dense or sparse: `kernel @ f` is E[f(X₁)|x, a]."""
+        return self.P if self.is_sparse else self.P.reshape(-1, self.num_states)
+
+    @cached_property
+    def _index(self) -> dict[Hashable, int]:
+        return {label: i for i, label in enumerate(self.labels)}
+
+    def index(self, label: Hashable) -> int:
+        """The number of the state that is called `label`."""
+        if label not in self._index:
+            raise KeyError(f"no state is called {label!r}; names look like {self.labels[0]!r}")
+        return self._index[label]
+
+    def indicator(self, *labels: Hashable) -> StateValues:
+        """1 at the named states and 0 elsewhere."""
+        values = np.zeros(self.num_states)
+        values[[self.index(label) for label in labels]] = 1.0
+        return values
+
+    def ahead(self, f: ArrayLike) -> np.ndarray:
+        """E[f(X₁) | x, a] for every pair: [S] → [S, A], [S, n] → [S, A, n]."""
+        f = reals(f, "f")
+        if f.ndim not in (1, 2) or len(f) != self.num_states:
+            raise ValueError(f"f has shape [S] or [S, n] with S = {self.num_states}, got {f.shape}")
+        # SciPy's BLAS, as in the solves: NumPy has its own, and idle threads of one hold up the other's.
+        by_scipy = f.ndim == 2 and not self.is_sparse
+        ahead = dgemm(1.0, f, self.kernel.T, trans_a=True).T if by_scipy else self.kernel @ f
+        return ahead.reshape(self.num_states, self.num_actions, *f.shape[1:])
+
+    def step(self, state: Any, action: Any, rng: np.random.Generator) -> np.ndarray:
+        """One sample of X₁ for each pair of integer arrays."""
+        state = indices(state, self.num_states, "states")
+        rows = state * self.num_actions + indices(action, self.num_actions, "actions")
+        if self.is_sparse:
+            first, last = self.P.indptr[rows], self.P.indptr[rows + 1] - 1
+        else:
+            first, last = rows * self.num_states, rows * self.num_states + self.num_states - 1
+        places = draw(self._sums, first, last, rng.random(rows.shape))
+        return self.P.indices[places] if self.is_sparse else places - first
+
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        """The running sum of each row of P, flat."""
+        return sparse_running_sums(self.P) if self.is_sparse else running_sums(self.P).ravel()
+
+    def P_pi(self, policy: ArrayLike) -> Any:
+        """P^π(x′|x) = Σ_a π(a|x) P(x′|x, a), dense or sparse as P is."""
+        pi = self.checked_policy(policy)
+        if not self.is_sparse:
+            return (pi[:, None, :] @ self.P)[:, 0]
+        pairs = np.flatnonzero(pi)
+        starts = np.concatenate([[0], np.cumsum(np.count_nonzero(pi, axis=1))])
+        choose = scipy.sparse.csr_array((pi.ravel()[pairs], pairs, starts), shape=(pi.shape[0], pi.size))
+        return (choose @ self.P).tocsr()
+
+    def r(self, reward: Reward | ArrayLike) -> ActionValues:
+        """Any reward as the expected r(x, a) earned on leaving x with a; 0 at terminal states."""
+        reward = self.checked_reward(reward)
+        if reward.form == "arrival":
+            r = self.ahead(reward.values)
+        elif reward.form == "state":
+            r = np.repeat(reward.values[:, None], self.num_actions, axis=1)
+        else:
+            r = np.array(reward.values, float)
+        r[self.terminal] = 0.0
+        return r
+
+    def v(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: Scalar) -> StateValues:
+        """V^π = (I − γP^π)⁻¹ r^π."""
+        gamma = check_gamma(gamma)
+        r_pi = (self.checked_policy(policy) * check_range(self.r(reward), gamma)).sum(axis=1)
+        return resolvent(self.P_pi(policy), gamma).solve(r_pi)
+
+    def q(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: Scalar) -> ActionValues:
+        """Q^π = r + γ P V^π."""
+        gamma = check_gamma(gamma)
+        return self.r(reward) + gamma * self.ahead(self.v(policy, reward, gamma))
+
+    def checked_policy(self, policy: Any) -> ActionValues:
+        """π [S, A] of a policy or an array, or an error that says what is wrong with it."""
+        pi = reals(policy, "policy")
+        wanted = (self.num_states, self.num_actions)
+        if pi.shape != wanted:
+            raise ValueError(f"a policy of this MDP has shape [S, A] = {wanted}, got {pi.shape}")
+        return check_distributions(pi, "policy", lambda x: f"state {x}")
+
+    def checked_reward(self, reward: Reward | ArrayLike) -> Reward:
+        """The reward, or an error when its shape is not this MDP's."""
+        reward = as_reward(reward)
+        if callable(reward.values):
+            raise TypeError(
+                f"rewards of a finite MDP are arrays [S] or [S, A], got the function {reward.values}"
+            )
+        states = (self.num_states,)
+        wanted = (*states, self.num_actions) if reward.form == "state_action" else states
+        if reward.values.shape != wanted:
+            raise ValueError(
+                f"a {reward.form} reward of this MDP has shape {wanted}, got {reward.values.shape}"
+            )
+        return reward if np.isfinite(reward.values).all() else self._without_unentered(reward)
+
+    def _without_unentered(self, reward: Reward) -> Reward:
+        """ρ with 0 where no state is ever entered, so that nothing there matters; elsewhere it has to be finite."""
+        leaving = np.repeat(~self.terminal, self.num_actions).astype(float)
+        entered = self.kernel.T @ leaving > 0
+        bad = np.flatnonzero(entered & ~np.isfinite(reward.values))
+        if len(bad):
+            raise ValueError(
+                f"{len(bad)} arrival rewards of states that can be entered are not finite, the first at index {bad[0]}"
+            )
+        return Reward("arrival", np.where(entered, reward.values, 0.0))
+
+    @classmethod
+    def from_gymnasium(cls, env: Any) -> tuple[TabularMDP, Reward]:
+        """(mdp, reward) of a toy-text environment, from its dictionary `P`.
+
+        Transitions that terminate lead to one absorbing state, added last and labelled "terminal".
+        The reward is the expected one of each (x, a).
+        """
+        table = getattr(getattr(env, "unwrapped", env), "P", None)
+        if not isinstance(table, dict):
+            raise TypeError(
+                f"{env} has no transition dictionary `P`, as FrozenLake, Taxi and CliffWalking have"
+            )
+        num_states, num_actions = len(table), len(table[0])
+        entries, r = [], np.zeros((num_states + 1, num_actions))
+        for x, actions in table.items():
+            for a, outcomes in actions.items():
+                for probability, following, reward, terminated in outcomes:
+                    entries.append(
+                        (probability, x * num_actions + a, num_states if terminated else following)
+                    )
+                    r[x, a] += probability * reward
+        entries += [(1.0, num_states * num_actions + a, num_states) for a in range(num_actions)]
+        probabilities, rows, columns = (np.array(part) for part in zip(*entries, strict=True))
+        shape = ((num_states + 1) * num_actions, num_states + 1)
+        P = scipy.sparse.coo_array((probabilities, (rows, columns)), shape=shape).tocsr()
+        terminal = np.arange(num_states + 1) == num_states
+        return cls(P, terminal, (*range(num_states), "terminal")), state_action(r)
+
+
+def beta_of(gamma: Scalar, alpha: Scalar) -> float:
+    """β = γ (1 − α): the horizon of a segment that ends with probability α.
+
+    Paper: Thm 3.2
+    """
+    return check_gamma(gamma) * (1 - check_alpha(alpha))
+
+
+def composition_weights(gamma: Scalar, alphas: Sequence[Scalar]) -> np.ndarray:
+    """w₁ … wₙ for n − 1 switches with the given α's; they sum to 1.
+
+    wₘ = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ) for m < n, and wₙ = ∏_{i<n} (γ−βᵢ)/(1−βᵢ).
+
+    Paper: Lem B.2, Prop 2.5, Thm 3.2, Eq 5
+    """
+    gamma = check_gamma(gamma)
+    betas = np.array([beta_of(gamma, alpha) for alpha in alphas])
+    going_on = np.cumprod(np.concatenate([[1.0], (gamma - betas) / (1 - betas)]))
+    stopping = np.append((1 - gamma) / (1 - betas), 1.0)
+    return going_on * stopping
+
+
+def check_gamma(gamma: Any, what: str = "γ") -> float:
+    """γ as a Python float, or an error when it is no number in [0, 1 − 2⁻⁴⁰].
+
+    Rounding P alone changes values by about ε/(1−γ) of themselves, ε = 2⁻⁵²: a part in 4096 at 1 − γ = 2⁻⁴⁰ ≈ 1e-12,
+    and all of them where γ is the float below 1.
+
+    Beyond the paper: clear errors
+    """
+    number = real(gamma, what)
+    if not 0 <= number < 1:
+        raise ValueError(f"{what} lies in [0, 1), got {number}")
+    if 1 - number < SMALLEST_STOPPING:
+        raise ValueError(
+            f"{what} is at most 1 − {SMALLEST_STOPPING:.1e}, closer to 1 rounding errors exceed the values; "
+            f"got 1 − {1 - number:.1e}"
+        )
+    return number
+
+
+def check_range(r: np.ndarray, gamma: float) -> np.ndarray:
+    """The rewards r, or an error when values, which reach max|r| / (1−γ), would overflow.
+
+    Beyond the paper: clear errors
+    """
+    largest = np.abs(r).max(initial=0.0)
+    if largest > LARGEST_VALUE * (1 - gamma):
+        raise ValueError(
+            f"rewards up to {largest:.1e} give values beyond {LARGEST_VALUE:.0e} at 1 − γ = {1 - gamma:.1e}; "
+            "multiply the rewards by a small number: policies do not change"
+        )
+    return r
+
+
+def check_alpha(alpha: Any) -> float:
+    """α as a Python float, or an error when it is no number in (0, 1].
+
+    Paper: Def 3.1
+    """
+    number = real(alpha, "α, the probability of a switch,")
+    if not 0 < number <= 1:
+        raise ValueError(f"α, the probability of a switch, lies in (0, 1], got {number}")
+    return number

@@ -1,0 +1,33 @@
+"""Rewards: what r(x), r(x, a) or ρ(x′) is, targets, features, and rewards learned from samples."""
+
+from ggpi.rewards.forms import (
+    Each,
+    Features,
+    Form,
+    Reward,
+    Target,
+    arrival,
+    as_reward,
+    each,
+    features,
+    state,
+    state_action,
+    target,
+    targets,
+)
+
+__all__ = [
+    "Each",
+    "Features",
+    "Form",
+    "Reward",
+    "Target",
+    "arrival",
+    "as_reward",
+    "each",
+    "features",
+    "state",
+    "state_action",
+    "target",
+    "targets",
+]

@@ -1,0 +1,1 @@
+"""Following policies in an environment: data, switching policies, true futures."""

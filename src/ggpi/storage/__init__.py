@@ -1,0 +1,1 @@
+"""Objects and arrays on disk: written atomically, read within bounds, never executed."""

@@ -1,0 +1,250 @@
+"""Whole objects on disk: their arrays in safetensors, their structure as JSON, their code nowhere.
+
+    {"class": "vae/1", "fields": {"latent": 1, "context": {"array": "models.context"}, …}}
+
+Only dataclasses (equinox modules among them) with a registered tag (see `tags`) are rebuilt, field by field and without
+running their constructors. Any other object, and one made around a function, is saved by its name alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi.storage.arrays import load_arrays, save_arrays, to_json
+from ggpi.storage.errors import FileError
+from ggpi.storage.reading import abbreviate, short
+from ggpi.storage.tags import class_of, tag_of
+from ggpi.storage.verify import PartError, verify
+
+
+@dataclasses.dataclass(frozen=True)
+class Foreign:
+    """Stands for a policy of someone else's class or code, which is not saved: `load(path, policies=…)` takes it again.
+
+    Beyond the paper: user policies are code, and code is not stored
+    """
+
+    name: str
+    kind: str
+
+
+def save(path: str | Path, value: Any) -> None:
+    """Writes an object of this library to a directory, at one stroke; `load` gives it back.
+
+    Beyond the paper: models outlive the process that made them
+    """
+    arrays: dict[str, np.ndarray] = {}
+    structure = _structure(value, "", arrays)
+    save_arrays(path, arrays, {"object": structure})
+
+
+def check_savable(value: Any, name: str) -> None:
+    """Refuses what `save` cannot write, before the work that would be lost; `name` is what errors call it.
+
+    Beyond the paper: a training may take hours
+    """
+    to_json(_structure(value, name, {}))
+
+
+def load(path: str | Path, *, policies: Sequence[Any] | None = None) -> Any:
+    """The object that `save` wrote; a damaged or foreign directory is refused and nothing in it is executed.
+
+    Models come back with their policies. Of policies that are code (`ggpi.policy_from`, or classes of your own) only
+    the names are saved: give the same ones as `policies`, in the same order, and the models have them again.
+
+    Beyond the paper: models outlive the process that made them
+    """
+    found = _load(path)
+    return found if policies is None else _with_policies(found, tuple(policies), path)
+
+
+def _load(path: str | Path) -> Any:
+    _check_there(Path(path))
+    arrays, about = load_arrays(path)
+    if "object" not in about:
+        raise FileError(path, "holds arrays, but no object that ggpi.save wrote")
+    try:
+        found = _Reader(arrays).rebuilt(about["object"], "")
+        verify(found)
+        return found
+    except PartError as error:
+        raise FileError(path, error.problem, field=error.field or None) from error
+    except RecursionError as error:
+        raise FileError(path, "is nested too deeply") from error
+
+
+def _check_there(path: Path) -> None:
+    """Says what is in the place of a directory that `save` wrote, and where one may be."""
+    if (path / "about.json").exists():
+        return
+    expected = "expected a directory that ggpi.save wrote"
+    if path.is_file():
+        by = "; ggpi.load_sb3 reads zips of Stable-Baselines3" if path.suffix == ".zip" else ""
+        raise NotADirectoryError(f"{path} is a file, {expected}{by}")
+    if not path.exists():
+        raise FileNotFoundError(
+            f"there is no directory {path}; {expected}, or models/ in the out= of ggpi.fit"
+        )
+    inside = sorted(str(part.parent) for part in path.glob("*/about.json"))
+    is_fit = any((path / name).exists() for name in ("metrics.jsonl", "world.json"))
+    if inside:
+        hint = f"did you mean {' or '.join(inside[:3])}?"
+    elif is_fit:
+        hint = "it is of a fit that has not finished; start that again, and it continues"
+    else:
+        hint = f"it holds {', '.join(sorted(part.name for part in path.iterdir())[:3]) or 'nothing'}"
+    raise FileNotFoundError(f"{path} has no about.json, {expected}: {hint}")
+
+
+def _with_policies(found: Any, policies: tuple[Any, ...], path: str | Path) -> Any:
+    """The models with these policies in place of those that were saved, which have the same names."""
+    if not (_is_savable(found) and hasattr(found, "policies")):
+        raise ValueError(
+            f"{path} holds a {type(found).__qualname__}, not models of policies; load it without policies="
+        )
+    held, given = (
+        [str(getattr(policy, "name", type(policy).__qualname__)) for policy in some]
+        for some in (found.policies, policies)
+    )
+    if held != given:
+        raise ValueError(
+            f"{path} holds models of {len(held)} policies ({', '.join(held)}), got {len(given)} "
+            f"({', '.join(given)}); give the policies that the models were learned for, in this order"
+        )
+    return dataclasses.replace(found, policies=policies)
+
+
+def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray | jax.Array):
+        while name in arrays:  # keys such as 1 and "1", or "a.b" and "a" of "b", have one name
+            name += "′"
+        arrays[name] = np.asarray(value)
+        return {"array": name, "jax": isinstance(value, jax.Array)}
+    if isinstance(value, tuple | list):
+        parts = [_structure(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": parts}
+    if isinstance(value, dict):
+        keys = [_structure(key, "", {}) for key in value]
+        return {
+            "dict": [
+                [k, _structure(v, f"{name}.{k}", arrays)] for k, v in zip(keys, value.values(), strict=True)
+            ]
+        }
+    if _is_savable(value) and not _holds_code(value):
+        fields = {
+            field.name: _structure(getattr(value, field.name), f"{name}.{field.name}".lstrip("."), arrays)
+            for field in dataclasses.fields(value)
+        }
+        return {"class": tag_of(type(value)), "fields": fields}
+    if (label := getattr(value, "name", None)) is not None:
+        return {"foreign": [str(label), type(value).__qualname__]}
+    raise TypeError(
+        f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved: register its class with "
+        "@ggpi.savable, or give it an attribute `name` to be saved by"
+    )
+
+
+class _Reader:
+    """Builds objects again from their structure; nothing of it is trusted."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self.arrays = arrays
+        self.on_device: dict[str, jax.Array] = {}
+
+    def rebuilt(self, structure: Any, where: str) -> Any:
+        """The value of a structure; errors call it `where`."""
+        match structure:
+            case {"array": str(name), "jax": bool(is_jax), **rest} if not rest:
+                return self._array(name, is_jax, where)
+            case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest:
+                return float(text)
+            case {"tuple": list(parts), **rest} if not rest:
+                return tuple(self.rebuilt(part, f"{where}.{i}".lstrip(".")) for i, part in enumerate(parts))
+            case {"list": list(parts), **rest} if not rest:
+                return [self.rebuilt(part, f"{where}.{i}".lstrip(".")) for i, part in enumerate(parts)]
+            case {"dict": list(items), **rest} if not rest:
+                return self._dict(items, where)
+            case {"foreign": [str(name), str(kind)], **rest} if not rest:
+                return Foreign(name, kind)
+            case {"class": str(path), "fields": dict(fields), **rest} if not rest:
+                return self._instance(path, fields, where)
+            case str() | int() | float() | None if _is_plain(structure):
+                return structure
+        raise PartError(where, f"unknown structure {abbreviate(structure)}")
+
+    def _array(self, name: str, is_jax: bool, where: str) -> Any:
+        if name not in self.arrays:
+            raise PartError(where, f"there is no array {short(name, 60)!r}")
+        if not is_jax:
+            return self.arrays[name]
+        if name not in self.on_device:
+            self.on_device[name] = jnp.asarray(self.arrays[name])
+        return self.on_device[name]
+
+    def _dict(self, items: list[Any], where: str) -> dict[Any, Any]:
+        found = {}
+        for item in items:
+            if not isinstance(item, list) or len(item) != 2:
+                raise PartError(where, "expected pairs of a key and a value")
+            key = self.rebuilt(item[0], where)
+            if not isinstance(key, str | int | float | tuple | None) or key in found:
+                raise PartError(where, f"expected distinct keys, got {short(key, 60)}")
+            found[key] = self.rebuilt(item[1], f"{where}.{short(key, 60)}".lstrip("."))
+        return found
+
+    def _instance(self, path: str, structures: dict[str, Any], where: str) -> Any:
+        kind = _class(path, where)
+        defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+        needed = {name for name, default in defaults.items() if default is dataclasses.MISSING}
+        if not needed <= structures.keys() <= defaults.keys():
+            raise PartError(
+                where, f"{path} has fields {sorted(defaults)}, the file {short(sorted(structures))}"
+            )
+        built = object.__new__(kind)
+        for name, default in defaults.items():  # a field that is newer than the file has its default
+            given = name in structures
+            value = self.rebuilt(structures[name], f"{where}.{name}".lstrip(".")) if given else default
+            object.__setattr__(built, name, value)
+        return built
+
+
+def _class(name: str, where: str) -> type:
+    kind = class_of(name)
+    if kind is None:
+        raise PartError(
+            where,
+            f"there is no class {short(name, 60)!r} in this version of ggpi; if it is one of your own, import its module "
+            "first, which registers it with @ggpi.savable",
+        )
+    return kind
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a number fits into 64 bits, and a text can be printed."""
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return not isinstance(value, int) or -(2**63) <= value < 2**64
+
+
+def _is_savable(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and tag_of(type(value)) is not None
+
+
+def _holds_code(value: Any) -> bool:
+    """Whether a savable object is made around a function, which is not saved."""
+    parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    return any(_holds_code(part) if _is_savable(part) else callable(part) for part in parts)

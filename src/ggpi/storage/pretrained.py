@@ -1,0 +1,54 @@
+"""Weights that come with the package, each with the command, config, seed and versions that made it, and notes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ggpi.storage.arrays import read_json
+from ggpi.storage.objects import load
+
+WEIGHTS = Path(__file__).parent / "weights"
+
+
+def pretrained(name: str) -> Any:
+    """What is shipped under a name.
+
+    "ant-policies" are the four base policies right, up, left and down, "ant-ghms" the models of them.
+
+    Paper: App E.1
+    """
+    folder = _folder(name)
+    (content,) = (path for path in folder.iterdir() if path.is_dir())
+    return load(content)
+
+
+def provenance(name: str) -> dict[str, Any]:
+    """How the weights of this name were made: command, config, versions and training curve.
+
+    Beyond the paper: so that they can be made again
+    """
+    return read_json(_folder(name) / "training.json")
+
+
+def other_trainings(name: str) -> dict[str, dict[str, Any]]:
+    """How other algorithms learned the same task, to compare: command, config, versions and curve of each.
+
+    Beyond the paper: MPO beside PPO
+    """
+    paths = sorted(_folder(name).glob("training-*.json"))
+    return {path.stem.partition("-")[2]: read_json(path) for path in paths}
+
+
+def names() -> list[str]:
+    """The names that `pretrained` knows.
+
+    Beyond the paper: shipped weights
+    """
+    return sorted(path.parent.name for path in WEIGHTS.glob("*/training.json"))
+
+
+def _folder(name: str) -> Path:
+    if name not in names():
+        raise ValueError(f"nothing is shipped under {name!r}; there is: {', '.join(names()) or 'nothing'}")
+    return WEIGHTS / name

@@ -1,0 +1,190 @@
+"""The names that saved objects carry: a tag with a version, such as `vae/1`, whatever module the class is in today.
+
+A directory says `{"class": "vae/1", "fields": …}`. Only the tags of this table and those that `savable` registered are
+loaded; nothing that a file names is ever imported. Directories that were saved before there were tags name module paths
+of that time, which `BEFORE_TAGS` translates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import TypeVar
+
+Kind = TypeVar("Kind", bound=type)
+
+LIBRARY = {
+    "alias-table/1": "ggpi._jax.alias:AliasTable",
+    "batch-norm/1": "ggpi.ghm.batch_norm:BatchNorm",
+    "categorical-policy/1": "ggpi.policies.action_heads:CategoricalPolicy",
+    "cemc/1": "ggpi.learning.losses:CEMC",
+    "cetd/1": "ggpi.learning.losses:CETD",
+    "choice-policy/1": "ggpi.policies.action_heads:ChoicePolicy",
+    "clipped-gaussian-policy/1": "ggpi.policies.action_heads:ClippedGaussianPolicy",
+    "coordinates/1": "ggpi.ghm.coordinates:Frame",
+    "deterministic-policy/1": "ggpi.policies.action_heads:DeterministicPolicy",
+    "directed-policy/1": "ggpi.policies.symmetric:DirectedPolicy",
+    "each/1": "ggpi.rewards.forms:Each",
+    "exact-ghm/1": "ggpi.ghm.exact:ExactGHM",
+    "feature-log-noise/1": "ggpi.policies.networks:FeatureLogNoise",
+    "feature-noise/1": "ggpi.policies.networks:FeatureNoise",
+    "features/1": "ggpi.rewards.forms:Features",
+    "fixed-deviation/1": "ggpi.policies.networks:FixedDeviation",
+    "gaussian-mlp/1": "ggpi.policies.gaussian:MLP",
+    "gaussian-policy/1": "ggpi.policies.gaussian:GaussianPolicy",
+    "ghms/1": "ggpi.ghm.base:GHMs",
+    "greedy/1": "ggpi.policies.networks:Greedy",
+    "gsp/1": "ggpi.switching:GSP",
+    "gsps/1": "ggpi.switching:GSPs",
+    "invertible-linear/1": "ggpi.ghm.spline_flow:InvertibleLinear",
+    "learned-reward/1": "ggpi.rewards.learned:LearnedReward",
+    "linear-gaussian/1": "ggpi.envs.linear_gaussian:LinearGaussian",
+    "linear-policy/1": "ggpi.policies.linear:LinearPolicy",
+    "ll2td/1": "ggpi.learning.losses:LL2TD",
+    "mean-and-log-deviation/1": "ggpi.policies.networks:MeanAndLogDeviation",
+    "mixed-policy/1": "ggpi.policies.linear:MixedPolicy",
+    "mlp/1": "ggpi._jax.networks:MLP",
+    "mode-policy/1": "ggpi.policies.action_heads:ModePolicy",
+    "network/1": "ggpi.policies.networks:Network",
+    "normaliser/1": "ggpi.policies.networks:Normaliser",
+    "pendulum/1": "ggpi.envs.pendulum:Pendulum",
+    "point-mass/1": "ggpi.envs.point_mass:PointMass",
+    "policy-bank/1": "ggpi.policies.bank:PolicyBank",
+    "q-values/1": "ggpi.evaluation.values:QValues",
+    "recipe/1": "ggpi.learning.recipe:Recipe",
+    "reward-network/1": "ggpi.rewards.learned:RewardNetwork",
+    "reward/1": "ggpi.rewards.forms:Reward",
+    "ring/1": "ggpi.envs.ring:Ring",
+    "simulator/1": "ggpi.ghm.exact:Simulator",
+    "solution/1": "ggpi.mdp.optimal:Solution",
+    "spline-coupling/1": "ggpi.ghm.spline_flow:SplineCoupling",
+    "spline-flow-config/1": "ggpi.ghm.spline_flow:FlowConfig",
+    "spline-flow-layer/1": "ggpi.ghm.spline_flow:FlowLayer",
+    "spline-flow/1": "ggpi.ghm.spline_flow:Flow",
+    "squashed-gaussian-policy/1": "ggpi.policies.action_heads:SquashedGaussianPolicy",
+    "state-spec/1": "ggpi.data.spec:StateSpec",
+    "tabular-ghm/1": "ggpi.ghm.tabular:TabularGHM",
+    "tabular-mdp/1": "ggpi.mdp.tabular:TabularMDP",
+    "tabular-policy/1": "ggpi.policies.tabular:TabularPolicy",
+    "tabular-sampler/1": "ggpi.ghm.exact:TabularSampler",
+    "target/1": "ggpi.rewards.forms:Target",
+    "transitions/1": "ggpi.data.transitions:Transitions",
+    "unscaled/1": "ggpi.policies.networks:Unscaled",
+    "vae-config/1": "ggpi.ghm.vae:VAEConfig",
+    "vae/1": "ggpi.ghm.vae:VAE",
+}
+"""Tag → where its class is."""
+
+BEFORE_TAGS = {
+    "ggpi.categorical:AliasTable": "alias-table/1",
+    "ggpi.data.spec:StateSpec": "state-spec/1",
+    "ggpi.data.transitions:Transitions": "transitions/1",
+    "ggpi.envs.linear_gaussian:LinearGaussian": "linear-gaussian/1",
+    "ggpi.envs.pendulum:Pendulum": "pendulum/1",
+    "ggpi.envs.point_mass:PointMass": "point-mass/1",
+    "ggpi.envs.ring:Ring": "ring/1",
+    "ggpi.evaluation.values:QValues": "q-values/1",
+    "ggpi.ghm.base:GHMs": "ghms/1",
+    "ggpi.ghm.batch_norm:BatchNorm": "batch-norm/1",
+    "ggpi.ghm.exact:ExactGHM": "exact-ghm/1",
+    "ggpi.ghm.exact:Simulator": "simulator/1",
+    "ggpi.ghm.exact:TabularSampler": "tabular-sampler/1",
+    "ggpi.ghm.flow:Flow": "spline-flow/1",
+    "ggpi.ghm.flow:FlowConfig": "spline-flow-config/1",
+    "ggpi.ghm.flow:FlowLayer": "spline-flow-layer/1",
+    "ggpi.ghm.flow:InvertibleLinear": "invertible-linear/1",
+    "ggpi.ghm.flow:SplineCoupling": "spline-coupling/1",
+    "ggpi.ghm.frame:Frame": "coordinates/1",
+    "ggpi.ghm.layers:MLP": "mlp/1",
+    "ggpi.ghm.losses:CEMC": "cemc/1",
+    "ggpi.ghm.losses:CETD": "cetd/1",
+    "ggpi.ghm.losses:LL2TD": "ll2td/1",
+    "ggpi.ghm.recipe:Recipe": "recipe/1",
+    "ggpi.ghm.tabular:TabularGHM": "tabular-ghm/1",
+    "ggpi.ghm.vae:VAE": "vae/1",
+    "ggpi.ghm.vae:VAEConfig": "vae-config/1",
+    "ggpi.mdp:TabularMDP": "tabular-mdp/1",
+    "ggpi.optimal:Solution": "solution/1",
+    "ggpi.policies.bank:PolicyBank": "policy-bank/1",
+    "ggpi.policies.gaussian:GaussianPolicy": "gaussian-policy/1",
+    "ggpi.policies.gaussian:MLP": "gaussian-mlp/1",
+    "ggpi.policies.kinds:CategoricalPolicy": "categorical-policy/1",
+    "ggpi.policies.kinds:ChoicePolicy": "choice-policy/1",
+    "ggpi.policies.kinds:ClippedGaussianPolicy": "clipped-gaussian-policy/1",
+    "ggpi.policies.kinds:DeterministicPolicy": "deterministic-policy/1",
+    "ggpi.policies.kinds:ModePolicy": "mode-policy/1",
+    "ggpi.policies.kinds:SquashedGaussianPolicy": "squashed-gaussian-policy/1",
+    "ggpi.policies.linear:LinearPolicy": "linear-policy/1",
+    "ggpi.policies.linear:MixedPolicy": "mixed-policy/1",
+    "ggpi.policies.networks:FeatureLogNoise": "feature-log-noise/1",
+    "ggpi.policies.networks:FeatureNoise": "feature-noise/1",
+    "ggpi.policies.networks:FixedDeviation": "fixed-deviation/1",
+    "ggpi.policies.networks:Greedy": "greedy/1",
+    "ggpi.policies.networks:MeanAndLogDeviation": "mean-and-log-deviation/1",
+    "ggpi.policies.networks:Network": "network/1",
+    "ggpi.policies.networks:Normaliser": "normaliser/1",
+    "ggpi.policies.networks:Unscaled": "unscaled/1",
+    "ggpi.policies.symmetric:DirectedPolicy": "directed-policy/1",
+    "ggpi.policies.tabular:TabularPolicy": "tabular-policy/1",
+    "ggpi.reward_learning:LearnedReward": "learned-reward/1",
+    "ggpi.reward_learning:RewardNetwork": "reward-network/1",
+    "ggpi.rewards:Each": "each/1",
+    "ggpi.rewards:Features": "features/1",
+    "ggpi.rewards:Reward": "reward/1",
+    "ggpi.rewards:Target": "target/1",
+    "ggpi.switching:GSP": "gsp/1",
+    "ggpi.switching:GSPs": "gsps/1",
+}
+"""Module path of an earlier version → tag. Directories load for ever: entries are added here, never removed."""
+
+_registered: dict[str, type] = {}
+
+
+def savable(tag: str) -> Callable[[Kind], Kind]:
+    """Registers a dataclass of your own under a tag with a version, so that `ggpi.save` and `ggpi.load` take it.
+
+        @ggpi.savable("mdn/1")
+        class MDN(AbstractGHM): …
+
+    Import the module of the class before `ggpi.load`. When its fields change, register the new class as "mdn/2" and keep
+    the old one for as long as there are directories of it.
+    """
+    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*/[1-9][0-9]*", tag):
+        raise ValueError(f"a tag is lower-case words and a version, such as 'mdn/1', got {tag!r}")
+    if tag in LIBRARY:
+        raise ValueError(f"the tag {tag!r} belongs to {LIBRARY[tag]}; choose another")
+
+    def register(kind: Kind) -> Kind:
+        if not dataclasses.is_dataclass(kind):
+            raise TypeError(f"{kind.__qualname__} is not a dataclass; an equinox.Module is one")
+        other = _registered.get(tag)
+        if other is not None and _place(other) != _place(kind):
+            raise ValueError(f"the tag {tag!r} is registered for {_place(other)}")
+        _registered[tag] = kind
+        return kind
+
+    return register
+
+
+def tag_of(kind: type) -> str | None:
+    """The tag of a class; None if it has none."""
+    own = {_place(kind): tag for tag, kind in _registered.items()}
+    return _TAGS.get(_place(kind)) or own.get(_place(kind))
+
+
+def class_of(name: str) -> type | None:
+    """The class of a tag, or of a module path of an earlier version; None if there is none."""
+    tag = BEFORE_TAGS.get(name, name)
+    if tag in LIBRARY:
+        module, _, qualified = LIBRARY[tag].partition(":")
+        return getattr(import_module(module), qualified)
+    return _registered.get(tag)
+
+
+def _place(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+_TAGS = {place: tag for tag, place in LIBRARY.items()}

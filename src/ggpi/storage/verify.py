@@ -1,0 +1,171 @@
+"""Are the parts of a loaded object what its class says, and do they fit each other? Found out without running it.
+
+    types      every field has the type of its annotation, arrays their dtype
+    numbers    networks hold finite numbers; bounds may be infinite
+    own checks `__post_init__` changes nothing, and `check_parts(lead)` of the class passes
+
+Networks may be stacked: `lead` are the sizes of the axes that stacking put before all arrays, and `lead_of(field)`
+of a class says where these begin. `check_parts` traces functions on shapes alone, so nothing is computed.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import copy
+import dataclasses
+import functools
+import itertools
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi._jax.shapes import Lead
+from ggpi.storage.errors import FileError
+from ggpi.storage.reading import short
+
+BOUNDS = ("low", "high", "limit")
+"""Fields of networks that may be infinite."""
+
+
+class PartError(ValueError):
+    """A part of an object is not what it should be.
+
+    Beyond the paper: files come from elsewhere
+    """
+
+    def __init__(self, field: str, problem: str):
+        super().__init__(f"{field}: {problem}" if field else problem)
+        self.field, self.problem = field, problem
+
+
+def verify(value: Any, where: str = "", lead: Lead = ()) -> None:
+    """Raises `PartError` for the first part that is not what its class says.
+
+    Beyond the paper: files come from elsewhere
+    """
+    if isinstance(value, tuple | list):
+        for i, part in enumerate(value):
+            verify(part, f"{where}.{i}".lstrip("."), lead)
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            verify(part, f"{where}.{short(name, 40)}".lstrip("."), lead)
+    elif dataclasses.is_dataclass(value):
+        _verify_object(value, where, lead)
+
+
+def _verify_object(value: Any, where: str, lead: Lead) -> None:
+    hints, is_network = _hints(type(value)), isinstance(value, eqx.Module)
+    for field in dataclasses.fields(value):
+        name, part = f"{where}.{field.name}".lstrip("."), getattr(value, field.name)
+        if not fits(part, hints[field.name], with_axes=not is_network):
+            raise PartError(name, f"expected {_called(hints[field.name])}, got {_described(part)}")
+        if is_network and not _is_sound(part, field.name in BOUNDS):
+            raise PartError(name, "has numbers that are not finite")
+    try:
+        if not getattr(value, "checks_its_parts", False):
+            for field in dataclasses.fields(value):
+                inner = value.lead_of(field.name) if hasattr(value, "lead_of") else lead
+                verify(getattr(value, field.name), f"{where}.{field.name}".lstrip("."), inner)
+        if hasattr(value, "__post_init__"):
+            _check_constructed(value)
+        if hasattr(value, "check_parts"):
+            value.check_parts(lead)
+    except PartError:
+        raise
+    except Exception as error:  # a class may stumble in any way over parts that are not its own
+        raise PartError(where, f"{type(value).__name__}: {short(error)}") from error
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _check_constructed(value: Any) -> None:
+    """The constructor accepts the fields, and would change no type, shape or name; rounding is its own affair."""
+    again = copy.copy(value)
+    type(value).__post_init__(again)
+    for field in dataclasses.fields(value):
+        old, new = getattr(value, field.name), getattr(again, field.name)
+        if isinstance(new, np.ndarray):
+            same = isinstance(old, np.ndarray) and (old.shape, old.dtype) == (new.shape, new.dtype)
+        else:
+            same = old is new or (type(old) is type(new) and old == new)
+        if not same:
+            raise ValueError(
+                f"{field.name} is {_described(old)}, the constructor makes {_described(new)} of it"
+            )
+
+
+def fits(value: Any, hint: Any, *, with_axes: bool = False) -> bool:
+    """Whether a value is what an annotation says; axes of arrays count for classes that are not stacked.
+
+    Beyond the paper: files come from elsewhere
+    """
+    again = functools.partial(fits, with_axes=with_axes)
+    if hint is Any:
+        return True
+    if hasattr(hint, "dtypes"):  # an array of jaxtyping
+        if not isinstance(value, np.ndarray | jax.Array) or str(value.dtype) not in hint.dtypes:
+            return False
+        return not with_axes or isinstance(value, hint)
+    kind, of = get_origin(hint), get_args(hint)
+    if kind in (Union, types.UnionType):
+        return any(again(value, one) for one in of)
+    if kind is Literal:
+        return any(type(value) is type(one) and value == one for one in of)
+    if kind is tuple:
+        if not isinstance(value, tuple):
+            return False
+        parts = of[:1] * len(value) if of[1:] == (...,) else of
+        return len(parts) == len(value) and all(map(again, value, parts))
+    if kind in (list, collections.abc.Sequence):
+        return isinstance(value, tuple | list) and all(again(part, of[0]) for part in value)
+    if kind in (dict, collections.abc.Mapping):
+        return isinstance(value, dict) and all(
+            again(name, of[0]) and again(part, of[1]) for name, part in value.items()
+        )
+    if hint in (int, float):
+        return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
+    if hint is None:
+        return value is None
+    return isinstance(value, hint) if isinstance(hint, type) else True
+
+
+def _is_sound(value: Any, may_be_infinite: bool) -> bool:
+    """Whether floats are finite, or at least numbers."""
+    if isinstance(value, tuple):
+        return all(_is_sound(part, may_be_infinite) for part in value)
+    if not isinstance(value, float) and getattr(value, "dtype", np.dtype(int)).kind != "f":
+        return True
+    return not np.isnan(value).any() if may_be_infinite else bool(np.isfinite(value).all())
+
+
+def _called(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else short(hint, 80)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray | jax.Array):
+        return f"an array {list(value.shape)} of {value.dtype}"
+    if isinstance(value, bool | int | float | str):
+        return f"{type(value).__name__} {short(value, 40)}"
+    return type(value).__name__
+
+
+def matching(expected: Sequence[Any], found: Sequence[Any], path: str | Path) -> list[jax.Array]:
+    """The arrays that were found in a file, which have the number, shapes and types of those that are expected.
+
+    Beyond the paper: files come from elsewhere
+    """
+    forms = [[(array.shape, str(array.dtype)) for array in arrays] for arrays in (expected, found)]
+    for i, (one, other) in enumerate(itertools.zip_longest(*forms, fillvalue="nothing")):
+        if one != other:
+            raise FileError(path, f"expected {one}, got {other}", field=f"array {i}")
+    return [jnp.asarray(array) for array in found]
