@@ -7,10 +7,7 @@ from ggpi.cli import stopping
 
 
 def main() -> int:
-    """Runs the command that the process was started with.
-
-    Beyond the paper: the command line
-    """
+    """Runs the command that the process was started with."""
     try:
         stopping.listen()
         from ggpi.cli.main import main as run

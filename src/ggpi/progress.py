@@ -28,10 +28,7 @@ Advance = Callable[[int, str], None]
 
 @contextlib.contextmanager
 def progress(total: int, title: str, text: str = "compiling…") -> Iterator[Advance]:
-    """Yields `advance(done, text)`; `text` is shown until it is called for the first time.
-
-    Beyond the paper: kindness to whoever waits
-    """
+    """Yields `advance(done, text)`; `text` is shown until it is called for the first time."""
     work = _Work(title, total, text)
     outer = _current.get()
     display = _Part(work, *outer) if outer else _Bar(work) if sys.stderr.isatty() else _Lines(work)
@@ -50,10 +47,7 @@ def progress(total: int, title: str, text: str = "compiling…") -> Iterator[Adv
 
 @contextlib.contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Shows a text on a terminal while something runs that cannot say how far it is; erases it afterwards.
-
-    Beyond the paper: importing JAX takes seconds
-    """
+    """Shows a text on a terminal while something runs that cannot say how far it is; erases it afterwards."""
     if not sys.stderr.isatty():
         yield
         return

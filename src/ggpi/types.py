@@ -25,10 +25,7 @@ Numbers = Real[np.ndarray, "..."] | Real[Array, "..."]
 
 @runtime_checkable
 class Policy(Protocol):
-    """A Markov policy: `sample` returns the action that is executed.
-
-    Beyond the paper: the interface that tabular, neural and foreign policies share
-    """
+    """A Markov policy: `sample` returns the action that is executed."""
 
     @property
     def name(self) -> str: ...
@@ -49,10 +46,7 @@ class GHM(Protocol):
 
 
 def real(value: Any, what: str) -> float:
-    """One real number as a Python float: a number of Python, NumPy or JAX, or an array without axes.
-
-    Beyond the paper: clear errors
-    """
+    """One real number as a Python float: a number of Python, NumPy or JAX, or an array without axes."""
     array = _array(value, what)
     if array.ndim or not _is_real(array):
         raise TypeError(f"{what} is one real number, got {_said(value)}")
@@ -60,10 +54,7 @@ def real(value: Any, what: str) -> float:
 
 
 def reals(values: Any, what: str) -> np.ndarray:
-    """An array of real numbers in float64; complex numbers, words and other objects raise.
-
-    Beyond the paper: clear errors
-    """
+    """An array of real numbers in float64; complex numbers, words and other objects raise."""
     array = _array(values, what)
     if not _is_real(array):
         raise TypeError(f"{what}: real numbers are expected, got {_said(values)}")
@@ -71,10 +62,7 @@ def reals(values: Any, what: str) -> np.ndarray:
 
 
 def whole(value: Any, what: str, least: int | None = 1) -> int:
-    """One whole number that is at least `least`, as a Python int.
-
-    Beyond the paper: clear errors
-    """
+    """One whole number that is at least `least`, as a Python int."""
     try:
         number = operator.index(value)
     except TypeError as error:
@@ -85,10 +73,7 @@ def whole(value: Any, what: str, least: int | None = 1) -> int:
 
 
 def indices(values: Any, limit: int, what: str) -> np.ndarray:
-    """Integers from 0 to limit − 1, of any shape.
-
-    Beyond the paper: NumPy would count negative ones from the end
-    """
+    """Integers from 0 to limit − 1, of any shape."""
     array = _array(values, what)
     if array.dtype.kind not in "biu":
         raise TypeError(f"{what} are whole numbers from 0 to {limit - 1}, got {_said(values)}")

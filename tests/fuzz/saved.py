@@ -26,7 +26,7 @@ from ggpi.data import Transitions
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.rewards import Each, Reward
 from ggpi.storage.objects import Foreign
 
@@ -56,7 +56,7 @@ ODD = [
     *({"array": "none", "jax": True}, {"array": 3, "jax": 4}, {"class": "os:system", "fields": {}}),
     *(
         {"class": "ggpi.storage.arrays:save", "fields": {}},
-        {"class": "ggpi.ghm.learned:AbstractModel", "fields": {"frame": 1}},
+        {"class": "ggpi.ghm.learned:AbstractGHM", "fields": {"frame": 1}},
     ),
 ]
 """What a part of a structure becomes."""
@@ -206,7 +206,7 @@ def use(value, is_finite, depth=0):
                 use(policy, is_finite)
                 for alpha in (None, *value.alphas[:1]):
                     use(value.segment(k, alpha), is_finite)
-        case AbstractModel():
+        case AbstractGHM():
             size, (shape, kind) = value.frame.state_size, value.frame.action_form
             action = jnp.zeros(shape) if kind == "f" else jnp.zeros((), int)
             right(value.push(jnp.zeros(size), action, jnp.zeros(value.noise_size)), (size,), is_finite)

@@ -16,7 +16,7 @@ import ggpi.ghm.spline_flow
 import ggpi.policies
 from ggpi.envs import LinearGaussian, ll2td_bias
 from ggpi.ghm.coordinates import fit_frame, stack_modules
-from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.learning.losses import LL2TD
 from ggpi.policies.linear import linear_policy
 from ggpi.types import GHM
@@ -94,7 +94,7 @@ LINE = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.2)
 STATE, ACTION, SIGMA = 1.0, 0.5, 0.3
 
 
-class ExactLine(AbstractDensityModel):
+class ExactLine(AbstractDensityGHM):
     """μ of LINE: one standard normal number makes both T and the noise."""
 
     frame: Any

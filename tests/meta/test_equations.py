@@ -27,9 +27,14 @@ def public_definitions():
 
 
 @pytest.mark.parametrize("node", list(public_definitions()))
-def test_public_definition_says_where_it_comes_from(node):
-    last = (ast.get_docstring(node) or "no docstring").splitlines()[-1]
-    assert last.startswith(("Paper: ", "Beyond the paper: ")), last
+def test_public_definitions_have_a_docstring(node):
+    assert ast.get_docstring(node)
+
+
+@pytest.mark.parametrize("item", IDS)
+def test_at_most_three_definitions_claim_an_item(item):
+    """`ggpi eq` leads to where a reader of the item wants to land."""
+    assert len([tagged.name for tagged in TAGGED if item in tagged.ids]) <= 3
 
 
 @pytest.mark.parametrize("tagged", TAGGED, ids=lambda tagged: tagged.name)
@@ -54,4 +59,4 @@ def test_ids_are_unique_and_complete():
 
 def test_the_docs_show_the_same_catalogue():
     shown = ROOT / "docs" / "equations.toml"
-    assert shown.resolve() == equations.PACKAGE.resolve() / "equations.toml"
+    assert shown.resolve() == equations.PACKAGE.resolve() / "cli" / "equations.toml"

@@ -23,10 +23,7 @@ from ggpi.types import Key
 
 
 class AliasTable(eqx.Module):
-    """Draws from row i of a matrix of distributions at the cost of two look-ups.
-
-    Beyond the paper: 1000 samples for every (x, a, ν) have to be cheap
-    """
+    """Draws from row i of a matrix of distributions at the cost of two look-ups."""
 
     keep: Float[Array, "*rows n"]
     alias: Int[Array, "*rows n"]
@@ -52,8 +49,6 @@ def alias_table(rows: np.ndarray) -> AliasTable:
     """The alias table of distributions [n_rows, n].
 
     Sorts each row, then pairs its smallest cell with its largest until all are full; all rows at once.
-
-    Beyond the paper: Walker (1977), built for all rows together
     """
     num_rows, size = rows.shape
     start = np.arange(num_rows) * size
@@ -76,10 +71,7 @@ def alias_table(rows: np.ndarray) -> AliasTable:
 
 
 def uniform(key: Key, shape: tuple[int, ...]) -> Float[Array, "*shape"]:
-    """Numbers k/2²⁴ in [0, 1), of any shape, from a typed key of any kind.
-
-    Beyond the paper: noise in bulk, fast on a CPU
-    """
+    """Numbers k/2²⁴ in [0, 1), of any shape, from a typed key of any kind."""
     count = math.prod(shape)
     counter = jnp.arange((count + 1) // 2, dtype=jnp.uint32)
     words = jnp.concatenate(threefry(jax.random.bits(key, (2,)), counter, jnp.zeros_like(counter)))

@@ -11,10 +11,7 @@ _is_cut_off = False
 
 
 def check_process() -> None:
-    """Raises an error in a process that was forked after JAX had started in its parent.
-
-    Beyond the paper: an error instead of a program that hangs
-    """
+    """Raises an error in a process that was forked after JAX had started in its parent."""
     if _is_cut_off:
         raise RuntimeError(
             "this process was forked after JAX had started in its parent, and JAX does not run in such a process: "

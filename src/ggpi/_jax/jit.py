@@ -33,8 +33,6 @@ Donate = Literal["none", "all-except-first"]
 def fast_jit(function: Callable[..., Any], *, donate: Donate = "none") -> Any:
     """`jit` with these options, for calls from Python (a function that is compiled as a part of another one has that
     one's options).
-
-    Beyond the paper: training and sampling at half of the rate of one large product
     """
     return jit(function, donate=donate, options=_understood)
 
@@ -48,8 +46,6 @@ def jit(
     """The compiled function: arrays in its arguments are traced, everything else is a part of the program.
 
     Unlike `eqx.filter_jit` it keeps neither programs nor functions in its arguments alive for ever.
-
-    Beyond the paper: agents for thousands of rewards in one process
     """
     programs = _Programs(function, donate, options)
 

@@ -19,10 +19,7 @@ NARROW = 16
 
 
 class MLP(eqx.Module):
-    """Linear layers with SiLU between them; the first may be left to the caller.
-
-    Beyond the paper: the paper does not name its activation
-    """
+    """Linear layers with SiLU between them; the first may be left to the caller."""
 
     weights: tuple[Float[Array, "..."], ...]
     biases: tuple[Float[Array, "..."], ...]
@@ -35,20 +32,14 @@ class MLP(eqx.Module):
 
 
 def mlp(sizes: tuple[int, ...], *, key: Key) -> MLP:
-    """Weights uniform within ±1/√fan-in.
-
-    Beyond the paper: a usual initialisation
-    """
+    """Weights uniform within ±1/√fan-in."""
     keys = jax.random.split(key, len(sizes) - 1)
     weights = [linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True)]
     return MLP(tuple(weights), tuple(jnp.zeros(size) for size in sizes[1:]))
 
 
 def linear(fan_in: int, fan_out: int, *, key: Key) -> Float[Array, "i o"]:
-    """A weight matrix [fan_in, fan_out], uniform within ±1/√fan_in.
-
-    Beyond the paper: a usual initialisation
-    """
+    """A weight matrix [fan_in, fan_out], uniform within ±1/√fan_in."""
     bound = max(fan_in, 1) ** -0.5
     return jax.random.uniform(key, (fan_in, fan_out), minval=-bound, maxval=bound)
 
@@ -56,10 +47,7 @@ def linear(fan_in: int, fan_out: int, *, key: Key) -> Float[Array, "i o"]:
 def affine(
     x: Float[Array, "*B i"], weight: Float[Array, "i o"], bias: Float[Array, "... o"]
 ) -> Float[Array, "*B o"]:
-    """x W + b, for one x or a batch of them.
-
-    Beyond the paper: the backward products are laid out for a CPU
-    """
+    """x W + b, for one x or a batch of them."""
     return (x @ weight if x.ndim == 1 else _product(x, weight)) + bias
 
 
@@ -89,10 +77,7 @@ _product.defvjp(_product_forward, _product_backward)
 
 @jax.custom_vjp
 def silu(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """x σ(x).
-
-    Beyond the paper: the paper does not name its activation
-    """
+    """x σ(x)."""
     return x * (0.5 + 0.5 * jnp.tanh(0.5 * x))
 
 

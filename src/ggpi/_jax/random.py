@@ -24,10 +24,7 @@ PLAIN = "threefry2x32"
 
 
 def checked_key(key: Any) -> Key:
-    """The key, if it is one of JAX's: new style, or the two words of `jax.random.PRNGKey`.
-
-    Beyond the paper: clear errors
-    """
+    """The key, if it is one of JAX's: new style, or the two words of `jax.random.PRNGKey`."""
     dtype, shape = getattr(key, "dtype", None), np.shape(key) if hasattr(key, "dtype") else ()
     is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     if is_new and shape == ():
@@ -39,20 +36,14 @@ def checked_key(key: Any) -> Key:
 
 
 def quick(key: Key) -> Key:
-    """The same key, whose draws take less time on a CPU; keys of other kinds than JAX's default stay as they are.
-
-    Beyond the paper: noise in bulk, fast on a CPU
-    """
+    """The same key, whose draws take less time on a CPU; keys of other kinds than JAX's default stay as they are."""
     if str(jax.random.key_impl(key)) != PLAIN:
         return key
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=_WRITTEN_OUT)
 
 
 def threefry(key: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """Threefry-2×32 with 20 rounds: two words for each pair of words.
-
-    Beyond the paper: Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3
-    """
+    """Threefry-2×32 with 20 rounds: two words for each pair of words."""
     keys = key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA)
     x, y = x + keys[0], y + keys[1]
     for i in range(5):

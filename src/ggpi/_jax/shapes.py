@@ -16,19 +16,13 @@ Lead = tuple[int, ...]
 
 
 def check_shape(name: str, value: Any, expected: tuple[int, ...]) -> None:
-    """Raises unless an array has this shape.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises unless an array has this shape."""
     if np.shape(value) != tuple(expected):
         raise ValueError(f"{name} has shape {np.shape(value)}, expected {tuple(expected)}")
 
 
 def check_positive(name: str, value: Any) -> None:
-    """Raises unless all numbers are above 0.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises unless all numbers are above 0."""
     if not (np.asarray(value) > 0).all():
         raise ValueError(f"{name} has numbers that are not positive")
 
@@ -42,8 +36,6 @@ def check_result(
     """Raises unless a function of arrays gives an array of this shape and kind of numbers; only shapes are computed.
 
     Stacked modules are the first of what is `given`, with `lead` before the axes of all of it.
-
-    Beyond the paper: files come from elsewhere
     """
     for _ in lead:
         function = jax.vmap(function)
@@ -56,16 +48,10 @@ def check_result(
 
 
 def floats(*shape: int) -> jax.ShapeDtypeStruct:
-    """Stands for an array of floats of this shape.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Stands for an array of floats of this shape."""
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
 def check_policy(policy: Any, size: int, expected: tuple[tuple[int, ...], str]) -> None:
-    """Raises unless a policy takes a state vector of this size and gives actions of this shape and kind.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises unless a policy takes a state vector of this size and gives actions of this shape and kind."""
     check_result(lambda state: policy.sample(state, key=jax.random.key(0)), (floats(size),), expected)

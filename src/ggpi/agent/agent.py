@@ -51,7 +51,7 @@ from ggpi.evaluation.stepping import (
 )
 from ggpi.evaluation.tree import build_tree
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs
 from ggpi.types import Key, whole
@@ -159,8 +159,6 @@ class GGPIAgent:
 
         The agent has no memory and nothing to make deterministic: only `observation` counts. Its noise comes from the
         `seed` that the agent was made with and from the number of calls before this one.
-
-        Beyond the paper: evaluation loops that you already have
         """
         return self.act(observation, key=jax.random.fold_in(self._key, next(self._calls))), state
 
@@ -245,7 +243,7 @@ class GGPIAgent:
     def _call_size(self, num_states: int, num_first: int) -> tuple[int, int]:
         """How many states, and samples of each, one call takes."""
         groups = self._models.models.values()
-        numbers = max(group.working_size if isinstance(group, AbstractModel) else 1 for group in groups)
+        numbers = max(group.working_size if isinstance(group, AbstractGHM) else 1 for group in groups)
         nodes = sum(len(block.parent) for level in self._tree.levels for block in level)
         largest = max(LARGEST // (nodes * num_first * numbers), 1)
         at_once = min(num_states, largest)

@@ -22,7 +22,7 @@ from ggpi.evaluation.rewards import UNTRACEABLE
 from ggpi.evaluation.tree import Block
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.storage.objects import Foreign
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
 from ggpi.types import whole
@@ -35,10 +35,7 @@ SECONDS_PER_SAMPLE = 4e-6
 
 @dataclass(frozen=True)
 class Spaces:
-    """Shapes of a state and of an action.
-
-    Beyond the paper: what is out of them is refused
-    """
+    """Shapes of a state and of an action."""
 
     state: jax.ShapeDtypeStruct
     action: jax.ShapeDtypeStruct
@@ -49,10 +46,7 @@ class Spaces:
 
 
 def check_policies(ghms: GHMs) -> None:
-    """Refuses policies whose code was not saved with the models.
-
-    Beyond the paper: models outlive the process that made them
-    """
+    """Refuses policies whose code was not saved with the models."""
     lacking = [policy.name for policy in ghms.policies if isinstance(policy, Foreign)]
     if lacking:
         raise ValueError(
@@ -62,12 +56,9 @@ def check_policies(ghms: GHMs) -> None:
 
 
 def checked_spaces(ghms: GHMs, models: Models) -> Spaces:
-    """The spaces of states and actions, after a try of all parts together.
-
-    Beyond the paper: wrong parts are refused before the first step
-    """
+    """The spaces of states and actions, after a try of all parts together."""
     any_models, sizes = models.models[ghms.gamma], None
-    if isinstance(any_models, AbstractModel):
+    if isinstance(any_models, AbstractGHM):
         state = jax.ShapeDtypeStruct((any_models.frame.state_size,), jnp.float32)
         num_actions = any_models.frame.num_actions
     else:
@@ -125,10 +116,7 @@ def _checked_action(ghms: GHMs, models: Models, state: Any) -> Any:
 
 
 def checked_states(given: Any, spaces: Spaces) -> tuple[jax.Array, tuple[int, ...]]:
-    """One state or a batch as it was given, and the shape of the batch: () for a single state.
-
-    Beyond the paper: a wrong state is refused
-    """
+    """One state or a batch as it was given, and the shape of the batch: () for a single state."""
     given, wanted = np.asarray(given), spaces.state.shape
     batch = given.shape[: given.ndim - len(wanted)]
     if given.ndim < len(wanted) or given.shape[len(batch) :] != wanted or len(batch) > 1:
@@ -183,10 +171,7 @@ def _check_depth(num_policies: int, depth: int) -> None:
 
 
 def warn_if_slow(gsps: GSPs, num_samples: int) -> None:
-    """Says what an action will cost if that is more than some seconds.
-
-    Beyond the paper: kindness to whoever waits
-    """
+    """Says what an action will cost if that is more than some seconds."""
     seconds = len(gsps) * num_samples * SECONDS_PER_SAMPLE
     if seconds > 4:
         warnings.warn(
@@ -208,10 +193,7 @@ def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:
 
 
 def checked_first_actions(given: Any, num_actions: int | None, ghms: GHMs) -> Any:
-    """Which first actions are scored: "head", "all", "step", or how many of each head's.
-
-    Beyond the paper: the best of several first actions
-    """
+    """Which first actions are scored: "head", "all", "step", or how many of each head's."""
     is_exact = isinstance(ghms.segment(0, None), ExactGHM)
     if given is None:
         return "all" if is_exact else "head"

@@ -10,7 +10,7 @@ import numpy as np
 
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.rewards import Table
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.storage.errors import NoRewardWarning, UnfamiliarStateWarning
 
 FAR = 15.0
@@ -21,14 +21,11 @@ LEVEL = 4
 
 
 class Warner:
-    """Says each thing once; agents for other rewards share what was said of states.
-
-    Beyond the paper: what fails in silence
-    """
+    """Says each thing once; agents for other rewards share what was said of states."""
 
     def __init__(self, models: Models, gamma: float):
         group = models.models[gamma]
-        self.frame = group.frame if isinstance(group, AbstractModel) and group.frame.kept else None
+        self.frame = group.frame if isinstance(group, AbstractGHM) and group.frame.kept else None
         self.terminal = models.terminal
         self.said: set[str] = set()
         if self.frame is not None:

@@ -16,10 +16,7 @@ METAVARS = {int: "N", float: "X"}
 
 
 def add_fields(parser: argparse.ArgumentParser, title: str, config: Any, prefix: str = "") -> None:
-    """Adds a group of options to a parser, only to be printed: the fields of a config, or of its class.
-
-    Beyond the paper: the command line
-    """
+    """Adds a group of options to a parser, only to be printed: the fields of a config, or of its class."""
     kind = config if isinstance(config, type) else type(config)
     texts, hints = field_texts(kind), typing.get_type_hints(kind)
     group = parser.add_argument_group(title)
@@ -37,10 +34,7 @@ def add_fields(parser: argparse.ArgumentParser, title: str, config: Any, prefix:
 
 
 def field_texts(kind: type) -> dict[str, str]:
-    """The text under each field of a dataclass.
-
-    Beyond the paper: the command line
-    """
+    """The text under each field of a dataclass."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)
     texts = {}

@@ -1,7 +1,7 @@
 """Where each numbered item of the paper is: in code, in tests, in an experiment, or why in none of them.
 
 The catalogue `equations.toml` lists the items. Code points back at them from its docstrings, whose last line
-is `Paper: Thm 3.2, Eq 6` or `Beyond the paper: why`. The sources are parsed, not imported.
+is `Paper: Thm 3.2, Eq 6`. The sources are parsed, not imported.
 """
 
 import ast
@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
 class Tagged:
-    """A definition and the last line of its docstring.
-
-    Beyond the paper: the map from paper to code.
-    """
+    """A definition and the last line of its docstring."""
 
     path: Path
     line: int
@@ -35,18 +32,12 @@ class Tagged:
 
 
 def catalogue() -> list[dict[str, Any]]:
-    """All numbered items of the paper, in its order.
-
-    Beyond the paper: the map from paper to code.
-    """
-    return tomllib.loads((PACKAGE / "equations.toml").read_text(encoding="utf-8"))["item"]
+    """All numbered items of the paper, in its order."""
+    return tomllib.loads((PACKAGE / "cli" / "equations.toml").read_text(encoding="utf-8"))["item"]
 
 
 def definitions(root: Path = PACKAGE) -> Iterator[Tagged]:
-    """Every module, class and function below `root` with the last line of its docstring, "" if it has none.
-
-    Beyond the paper: the map from paper to code.
-    """
+    """Every module, class and function below `root` with the last line of its docstring, "" if it has none."""
     for path in sorted(root.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         module = ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
@@ -63,10 +54,7 @@ def _definitions(node: ast.AST, path: Path, name: str) -> Iterator[Tagged]:
 
 
 def find(query: str) -> list[dict[str, Any]]:
-    """The items that a query such as `3.2`, `thm 3.2`, `eq6` or `Figure 3` may mean.
-
-    Beyond the paper: the map from paper to code.
-    """
+    """The items that a query such as `3.2`, `thm 3.2`, `eq6` or `Figure 3` may mean."""
     parts = re.fullmatch(r"\s*([a-z]*)[.\s]*\(?([a-z]?\.?\d[\d.]*)\)?\s*", query.lower())
     if parts is None:
         return []
@@ -82,10 +70,7 @@ def _same_kind(given: str, kind: str) -> bool:
 
 
 def report(query: str) -> str:
-    """What `ggpi eq` prints: title, places in code, tests, experiment, or why there are none.
-
-    Beyond the paper: the map from paper to code.
-    """
+    """What `ggpi eq` prints: title, places in code, tests, experiment, or why there are none."""
     items = find(query)
     if not items:
         known = ", ".join(item["id"] for item in catalogue())

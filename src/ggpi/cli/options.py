@@ -86,10 +86,7 @@ class _Version(argparse.Action):
 
 
 def parser() -> argparse.ArgumentParser:
-    """What `ggpi` understands; `command` is the name of the command.
-
-    Beyond the paper: the command line
-    """
+    """What `ggpi` understands; `command` is the name of the command."""
     title = "Generalised policy improvement with geometric policy composition."
     whole = _Parser(
         prog="ggpi",

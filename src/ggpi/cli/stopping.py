@@ -31,19 +31,13 @@ _pressed = False
 
 
 def words(arguments: Sequence[str]) -> str:
-    """What to say when the command with these arguments was stopped.
-
-    Beyond the paper: the command line
-    """
+    """What to say when the command with these arguments was stopped."""
     resumes = any(word in RESUMABLE for word in arguments[:1])
     return "ggpi: stopped" + ("; finished work is kept, the same command continues from there" * resumes)
 
 
 def listen() -> None:
-    """From now on Ctrl-C ends this process, unless it was started to ignore it; called in the main thread.
-
-    Beyond the paper: the command line
-    """
+    """From now on Ctrl-C ends this process, unless it was started to ignore it; called in the main thread."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
     signals, told = os.pipe()
@@ -56,18 +50,12 @@ def listen() -> None:
 
 
 def was_pressed() -> bool:
-    """Whether Ctrl-C was pressed since `listen`; the exception may have become another one since.
-
-    Beyond the paper: the command line
-    """
+    """Whether Ctrl-C was pressed since `listen`; the exception may have become another one since."""
     return _pressed
 
 
 def end() -> NoReturn:
-    """Ends the process as stopped, at once; what was printed is flushed.
-
-    Beyond the paper: the command line
-    """
+    """Ends the process as stopped, at once; what was printed is flushed."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(CODE)

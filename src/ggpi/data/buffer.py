@@ -12,10 +12,7 @@ FIELDS = tuple(field.name for field in fields(Transitions))
 
 
 class RingBuffer:
-    """Holds the newest `capacity` transitions; memory is set aside once, when the first ones come.
-
-    Beyond the paper: the paper's uniform replay buffer of 10⁶, without its distributed setup
-    """
+    """Holds the newest `capacity` transitions; memory is set aside once, when the first ones come."""
 
     def __init__(self, capacity: int = 10**6):
         if capacity < 1:

@@ -27,20 +27,14 @@ FORMAT = "ggpi transitions 1"
 
 
 def write_npz(path: str | Path, data: Transitions) -> None:
-    """Writes transitions, compressed.
-
-    Beyond the paper: data outlive the process that collected them
-    """
+    """Writes transitions, compressed."""
     arrays = _plain(data)
     with replacing(path) as aside, aside.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, format=np.array(FORMAT), **arrays)
 
 
 def read_npz(path: str | Path) -> Transitions:
-    """Reads what `write_npz` wrote; says what is wrong with a damaged or foreign file.
-
-    Beyond the paper: data outlive the process that collected them
-    """
+    """Reads what `write_npz` wrote; says what is wrong with a damaged or foreign file."""
     with contextlib.ExitStack() as stack, as_file_errors(path):
         file = Npz(Path(path), stack)
         if "format" not in file or str(file["format"]) != FORMAT:
@@ -55,10 +49,7 @@ def read_npz(path: str | Path) -> Transitions:
 
 
 def write_npy(directory: str | Path, data: Transitions) -> None:
-    """Writes transitions as a directory of columns, to be mapped.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """Writes transitions as a directory of columns, to be mapped."""
     arrays = _plain(data)
     with writing_npy(directory):
         for name, values in arrays.items():
@@ -68,10 +59,7 @@ def write_npy(directory: str | Path, data: Transitions) -> None:
 
 @contextlib.contextmanager
 def writing_npy(directory: str | Path | None) -> Iterator[None]:
-    """Makes a directory ready for columns, and whole once all are written; old columns no longer count. None: nothing.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """Makes a directory ready for columns, and whole once all are written; old columns no longer count. None: nothing."""
     if directory is None:
         yield
         return
@@ -85,19 +73,13 @@ def writing_npy(directory: str | Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_npy(directory: str | Path, name: str, shape: tuple[int, ...], dtype: Any) -> Iterator[np.ndarray]:
-    """A column on disk to be filled; who has the old one mapped keeps it.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """A column on disk to be filled; who has the old one mapped keeps it."""
     with replacing(Path(directory) / f"{name}.npy") as aside:
         yield np.lib.format.open_memmap(aside, "w+", dtype, shape)
 
 
 def read_npy(directory: str | Path) -> Transitions:
-    """Maps what `write_npy` wrote: rows are read when they are used. NaNs are found by whoever uses them.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """Maps what `write_npy` wrote: rows are read when they are used. NaNs are found by whoever uses them."""
     directory = Path(directory)
     about = read_json(directory / "about.json")
     if about != {"format": FORMAT}:

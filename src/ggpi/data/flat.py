@@ -53,8 +53,6 @@ def read_flat(
 
     With `mapped`, columns are written to this directory block by block and mapped from there, so that they need
     not fit into memory (some 30 bytes a row have to, while reading); `read_npy` opens it again.
-
-    Beyond the paper: learn from data that others collected
     """
     path, names = Path(path), names or {}
     unknown = sorted(set(names) - set(NAMES))

@@ -16,10 +16,7 @@ from ggpi.data.transitions import Transitions
 
 
 def is_mapped(data: Transitions) -> bool:
-    """Whether states are on disk, and only mapped.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """Whether states are on disk, and only mapped."""
     values: Any = data.state
     while values is not None and not isinstance(values, np.memmap):
         values = getattr(values, "base", None)
@@ -27,10 +24,7 @@ def is_mapped(data: Transitions) -> bool:
 
 
 def within_memory(data: Transitions, gigabytes: float, *, seed: int = 0) -> Transitions:
-    """All transitions if they take at most so much, else whole episodes drawn at random, in their order.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """All transitions if they take at most so much, else whole episodes drawn at random, in their order."""
     if not gigabytes > 0:
         raise ValueError(f"memory is positive, got {gigabytes} GB")
     if data.nbytes <= gigabytes * 1e9:

@@ -30,8 +30,6 @@ def write_minari(
     """Writes transitions as a dataset such as "pointmass/turns-v0"; `env` is the id of their environment.
 
     Rewards are zero: a GHM knows of none. Every episode must be whole, each state the one before's next.
-
-    Beyond the paper: data in the format that others read
     """
     minari = _minari()
     episodes = [_buffer(minari, number, episode) for number, episode in enumerate(data.episodes())]
@@ -59,8 +57,6 @@ def read_minari(
     `keys=("observation",)` leaves the goal out. Actions outside of the action space are clipped and counted. With
     `mapped`, rows are written to this directory episode by episode and mapped from there, so that a dataset may be
     larger than memory.
-
-    Beyond the paper: learn from data that others collected
     """
     folder = _minari().storage.get_dataset_path(dataset_id) / "data"
     if not folder.is_dir():
@@ -100,10 +96,7 @@ READ = ("observations", "actions", "rewards", "terminations", "truncations", "in
 
 
 class Facts(NamedTuple):
-    """What `metadata.json` says of a dataset.
-
-    Beyond the paper: learn from data that others collected
-    """
+    """What `metadata.json` says of a dataset."""
 
     observation_space: Any
     action_space: Any

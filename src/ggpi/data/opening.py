@@ -31,28 +31,19 @@ CHUNK = 2**26
 
 
 def check_size(path: Path, field: str, size: int, stored: int) -> None:
-    """Raises if an array is larger than what is stored of it can be.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises if an array is larger than what is stored of it can be."""
     if size > LARGEST_GAIN * stored + SMALL:
         raise FileError(path, f"declares {size} bytes, {stored} are stored", field=field)
 
 
 def check_memory(path: Path, size: int) -> None:
-    """Raises if so many bytes would not fit into memory.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises if so many bytes would not fit into memory."""
     if size > memory():
         raise FileError(path, f"needs {size} bytes, this machine has {memory()}")
 
 
 class Npz(Mapping[str, np.ndarray]):
-    """The arrays of an `.npz` file by name, each read on first use.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The arrays of an `.npz` file by name, each read on first use."""
 
     def __init__(self, path: Path, stack: ExitStack):
         self.path = path
@@ -119,10 +110,7 @@ def _declared(dtype: np.dtype, shape: tuple[int, ...]) -> int:
 
 
 def map_npy(path: Path) -> np.ndarray:
-    """One column, mapped.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """One column, mapped."""
     with as_file_errors(path):
         size = file_size(path)
         with path.open("rb") as file:
@@ -134,10 +122,7 @@ def map_npy(path: Path) -> np.ndarray:
 
 
 def open_hdf5(path: Path, stack: ExitStack) -> dict[str, Any]:
-    """The datasets of an HDF5 file by name, not read yet; links do not count.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The datasets of an HDF5 file by name, not read yet; links do not count."""
     h5py = _h5py()
     found: dict[str, Any] = {}
 
@@ -153,10 +138,7 @@ def open_hdf5(path: Path, stack: ExitStack) -> dict[str, Any]:
 
 
 def check_dataset(path: Path, name: str, values: Any) -> None:
-    """Raises unless a dataset of HDF5 is of plain numbers that are in this file.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises unless a dataset of HDF5 is of plain numbers that are in this file."""
     with as_file_errors(path, name):
         if values.external or values.is_virtual:
             raise FileError(path, "is stored in other files, which are not read", field=name)

@@ -18,10 +18,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 
 def state_reader(space: Any, keys: Sequence[str] | None = None) -> Callable[[Any], np.ndarray]:
-    """What makes states of a space's observations, of one or of a batch; a copy in every case.
-
-    Beyond the paper: states are vectors there
-    """
+    """What makes states of a space's observations, of one or of a batch; a copy in every case."""
     if isinstance(space, Dict):
         chosen = _chosen(space, keys)
         return lambda seen: np.concatenate([np.asarray(seen[key], np.float32) for key in chosen], axis=-1)
@@ -61,10 +58,7 @@ def _chosen(space: Any, keys: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def check_action_space(space: Any) -> None:
-    """Refuses actions that are neither real vectors nor numbers from 0.
-
-    Beyond the paper: says what is supported before anything runs
-    """
+    """Refuses actions that are neither real vectors nor numbers from 0."""
     if isinstance(space, Discrete) and space.start == 0:
         return
     if not _is_vector(space) or space.dtype.kind != "f":

@@ -12,8 +12,6 @@ class StateSpec:
     `relative` are positions: models drop them from their inputs and predict them as displacements, so that
     they know no place from another. `rotations` are groups of six: two axes of a body, three numbers each,
     which are made orthonormal again in every sample.
-
-    Beyond the paper: the paper's ant moves in an infinite plane; saying so saves the model from learning it
     """
 
     names: tuple[str, ...]

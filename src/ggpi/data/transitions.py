@@ -93,10 +93,7 @@ class Transitions:
 
 
 def blocks(values: Any) -> Iterator[slice]:
-    """The rows of a column, some megabytes at a time.
-
-    Beyond the paper: data may be larger than memory
-    """
+    """The rows of a column, some megabytes at a time."""
     row = values.dtype.itemsize * int(np.prod(values.shape[1:]))
     size = max(1, BLOCK // max(1, row))
     return (slice(start, min(start + size, len(values))) for start in range(0, len(values), size))

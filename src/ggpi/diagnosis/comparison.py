@@ -30,10 +30,7 @@ DEPTHS = (1, 2, 3)
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What one way of acting was paid, episode by episode.
-
-    Beyond the paper: a comparison on true episodes
-    """
+    """What one way of acting was paid, episode by episode."""
 
     name: str
     kind: str
@@ -50,10 +47,7 @@ class Score:
         return float(self.total.mean())
 
     def interval(self, level: float = 0.95, resamples: int = 10_000) -> tuple[float, float]:
-        """A percentile bootstrap interval of the mean; the same numbers give the same interval.
-
-        Beyond the paper: a comparison on true episodes
-        """
+        """A percentile bootstrap interval of the mean; the same numbers give the same interval."""
         drawn = np.random.default_rng(0).choice(self.total, (resamples, len(self.total))).mean(axis=1)
         low, high = np.percentile(drawn, [50 * (1 - level), 50 * (1 + level)])
         return float(low), float(high)
@@ -61,10 +55,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Scores in the order: base policies, random switching, agents.
-
-    Beyond the paper: a comparison on true episodes
-    """
+    """Scores in the order: base policies, random switching, agents."""
 
     scores: tuple[Score, ...]
     gamma: float
@@ -87,10 +78,7 @@ class Comparison:
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """All numbers, as JSON has them.
-
-        Beyond the paper: a comparison on true episodes
-        """
+        """All numbers, as JSON has them."""
         rows = [
             {
                 "name": score.name,
@@ -126,8 +114,6 @@ def compare(
     anything else with `act(states, key=)`; by default they are GGPI at depths 1 (which is GPI), 2 and 3. Random
     switching draws a policy again with probability α in each step. Episode i of all of them starts from the reset
     with seed `seed` + i, and is cut after `max_steps`.
-
-    Beyond the paper: what its Figure 4 shows, for any environment
     """
     check_process()
     episodes, max_steps = whole(episodes, "episodes"), whole(max_steps, "max_steps")
@@ -225,10 +211,7 @@ class _Episodes:
 
 
 def executed(action: Any, env: gymnasium.Env) -> Any:
-    """An action as the environment takes it: within its bounds, of its type.
-
-    Beyond the paper: Gymnasium's environments
-    """
+    """An action as the environment takes it: within its bounds, of its type."""
     space: Any = env.action_space
     if isinstance(space, gymnasium.spaces.Discrete):
         return int(action)
@@ -236,10 +219,7 @@ def executed(action: Any, env: gymnasium.Env) -> Any:
 
 
 def checked_values(reward: Reward, states: np.ndarray, actions: np.ndarray) -> Any:
-    """What pays true steps, after a try on the shapes of a state and an action.
-
-    Beyond the paper: a wrong reward is refused before the first step
-    """
+    """What pays true steps, after a try on the shapes of a state and an action."""
     shapes = [jax.ShapeDtypeStruct(part.shape[1:], part.dtype) for part in (states, actions)]
     shape = () if callable(reward.values) else np.shape(reward.values)
     return checked_payment(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None)

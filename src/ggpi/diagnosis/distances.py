@@ -18,8 +18,6 @@ def energy_distance(x: ArrayLike, y: ArrayLike) -> float:
     """The energy distance of clouds [n, D] and [m, D]; unbiased, so it may fall a little below 0.
 
     A point's distance to itself does not count in the means within a cloud.
-
-    Beyond the paper: Székely and Rizzo (2013), for models that have no density
     """
     x, y = _clouds(x, y)
     return float(2 * cdist(x, y).mean() - _within(x) - _within(y))
@@ -29,8 +27,6 @@ def wasserstein(x: ArrayLike, y: ArrayLike) -> float:
     """The mean distance under the best matching of two clouds [n, D] of one size; O(n³).
 
     Two clouds of one distribution are apart as well, by less the larger they are.
-
-    Beyond the paper: for models that have no density
     """
     x, y = _clouds(x, y)
     if len(x) != len(y):

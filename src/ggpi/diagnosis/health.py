@@ -42,8 +42,6 @@ def action_sensitivity(model: Any, truth: Truth, *, key: Key) -> dict[str, float
     a right model and 0 for one that ignores the action. Both shifts are taken with the same random numbers for the
     two actions, and ⟨t, t⟩ between two halves of the true futures, so that it has no bias. It is left out where the
     truth's shift is lost in noise.
-
-    Beyond the paper: a known fault of models conditioned on actions
     """
     if truth.other is None:
         return {}
@@ -83,8 +81,6 @@ def off_data(truth: Truth, drawn: np.ndarray) -> dict[str, float]:
 
     Distances up to a fifth of the states' spread do not count, however near the truth is to what was visited.
     `off_data_floor` is this share of a second set of true futures, about 0.01 or less.
-
-    Beyond the paper: samples that are no states of the world, such as points off the unit circle of an angle
     """
     if truth.visited is None:
         return {}
@@ -108,10 +104,7 @@ def _pairs(truth: Truth) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def state_dependence(truth: Truth, drawn: np.ndarray) -> dict[str, float]:
-    """How futures depend on the state: the distance correlation of x and X, of samples and in truth.
-
-    Beyond the paper: bootstrapped models may fall to the marginal of states
-    """
+    """How futures depend on the state: the distance correlation of x and X, of samples and in truth."""
     return {
         "state_dependence": _dependence(truth, drawn),
         "state_dependence_true": _dependence(truth, truth.future),
@@ -128,10 +121,7 @@ def _dependence(truth: Truth, futures: np.ndarray) -> float:
 
 
 def distance_correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """The squared distance correlation of paired points [n, D] and [n, E]: about 0 when independent, at most 1.
-
-    Beyond the paper: Székely and Rizzo (2013), corrected for its bias
-    """
+    """The squared distance correlation of paired points [n, D] and [n, E]: about 0 when independent, at most 1."""
     a, b = _centred(x), _centred(y)
     return float((a * b).sum() / max(np.sqrt((a * a).sum() * (b * b).sum()), 1e-12))
 

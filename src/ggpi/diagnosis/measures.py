@@ -16,7 +16,7 @@ from ggpi._jax.jit import jit
 from ggpi.diagnosis.distances import energy_distance, wasserstein
 from ggpi.diagnosis.truth import Truth
 from ggpi.ghm.coordinates import SMALLEST_SCALE
-from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.types import Key
 
 NUM_REWARDS = 8
@@ -33,10 +33,7 @@ def measure(model: Any, truth: Truth, drawn: np.ndarray, *, key: Key) -> dict[st
 
 
 def compare(truth: Truth, drawn: np.ndarray) -> dict[str, Any]:
-    """The numbers of samples [P, N, D] against the truth, and their floors.
-
-    Beyond the paper: for models that have no density
-    """
+    """The numbers of samples [P, N, D] against the truth, and their floors."""
     moved = displacement(truth, drawn)
     floors = distances(truth, truth.again) | summary(displacement(truth, truth.again), truth)
     facts = distances(truth, drawn) | summary(moved, truth)
@@ -50,10 +47,7 @@ def _sample(model: Any, states: Any, actions: Any, keys: Any) -> Any:
 
 
 def draw(model: Any, states: Any, actions: Any, n: int, *, key: Key) -> np.ndarray:
-    """n samples [P, n, D] of a model at each of P pairs.
-
-    Beyond the paper: a cloud to compare
-    """
+    """n samples [P, n, D] of a model at each of P pairs."""
     states, actions = (np.repeat(np.asarray(values), n, axis=0) for values in (states, actions))
     keys = jax.random.split(key, len(states))
     samples = np.asarray(_sample(model, np.asarray(states, np.float32), _exact_or_single(actions), keys))
@@ -75,7 +69,7 @@ def likelihood(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
     target = truth.future.reshape(len(x), -1).astype(np.float32)
     keys = jax.random.split(key, len(x))
     scores = {}
-    if isinstance(model, AbstractDensityModel):
+    if isinstance(model, AbstractDensityGHM):
         scores["nll"] = -_log_prob(model, target, x, a)
     if hasattr(model, "elbo"):
         scores["negative_elbo"] = -_elbo(model, x, a, target, keys)
@@ -86,10 +80,7 @@ def likelihood(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
 
 
 def blank_score(truth: Truth) -> float:
-    """−log density per dimension for one who knows only mean and spread of all displacements together.
-
-    Beyond the paper: a model that scores worse has learned nothing
-    """
+    """−log density per dimension for one who knows only mean and spread of all displacements together."""
     _, spread = scales(truth)
     return float(np.mean(np.log(spread)) + 0.5 * np.log(2 * np.pi * np.e))
 
@@ -111,20 +102,14 @@ def _log_prob_bound(model, targets, states, actions, keys):
 
 
 def scales(truth: Truth) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviations of states and of true displacements.
-
-    Beyond the paper: a distance in which every coordinate counts alike
-    """
+    """Standard deviations of states and of true displacements."""
     moved = truth.future - truth.state[:, None]
     deviations = (truth.state.std(axis=0), moved.reshape(-1, moved.shape[-1]).std(axis=0))
     return np.maximum(deviations[0], SMALLEST_SCALE), np.maximum(deviations[1], SMALLEST_SCALE)
 
 
 def clouds(truth: Truth, futures: np.ndarray) -> np.ndarray:
-    """Clouds [G, n, ·] to compare: displacements of each pair, or one cloud of (x, displacement).
-
-    Beyond the paper: with one future per pair, only the joint distribution can be compared
-    """
+    """Clouds [G, n, ·] to compare: displacements of each pair, or one cloud of (x, displacement)."""
     state_scale, moved_scale = scales(truth)
     moved = (futures - truth.state[:, None]) / moved_scale
     if futures.shape[1] > 1:
@@ -136,8 +121,6 @@ def distances(truth: Truth, futures: np.ndarray) -> dict[str, float]:
     """Wasserstein and energy distance to the truth, and the error of the values of random rewards.
 
     `value_error` is the root mean square of (1−β)(V̂ − V) over pairs and rewards r(x) = √2 cos(w·x + b).
-
-    Beyond the paper: the paper gives likelihoods only
     """
     pairs = list(zip(clouds(truth, truth.future), clouds(truth, futures), strict=True))
     true, ours = (_expected_rewards(truth, each) for each in (truth.future, futures))
@@ -161,10 +144,7 @@ def _expected_rewards(truth: Truth, futures: np.ndarray) -> np.ndarray:
 
 
 def displacement(truth: Truth, futures: np.ndarray) -> dict[str, list[float]]:
-    """Mean and spread of X − x, per coordinate, of these futures and in truth.
-
-    Beyond the paper: too short and too narrow are the usual faults
-    """
+    """Mean and spread of X − x, per coordinate, of these futures and in truth."""
     facts = {}
     for name, values in (("model", futures), ("true", truth.future)):
         moved = values - truth.state[:, None]
@@ -177,10 +157,7 @@ def displacement(truth: Truth, futures: np.ndarray) -> dict[str, list[float]]:
 
 
 def summary(facts: dict[str, list[float]], truth: Truth) -> dict[str, float]:
-    """The error of the mean in units of the truth's spread, and the ratio of spreads, over all coordinates.
-
-    Beyond the paper: two numbers that sum up `displacement`
-    """
+    """The error of the mean in units of the truth's spread, and the ratio of spreads, over all coordinates."""
     _, moved_scale = scales(truth)
     error = np.subtract(facts["mean_model"], facts["mean_true"]) / moved_scale
     ratio = np.maximum(facts["spread_model"], 1e-9) / np.maximum(facts["spread_true"], SMALLEST_SCALE)

@@ -27,17 +27,11 @@ LONGEST = 40
 
 
 class NotRepeatableError(Exception):
-    """The same seed and the same actions led to another observation.
-
-    Beyond the paper: such an environment can only be recorded
-    """
+    """The same seed and the same actions led to another observation."""
 
 
 class Visit(NamedTuple):
-    """How to come to a pair (x, a) again.
-
-    Beyond the paper: futures of two first actions from one state
-    """
+    """How to come to a pair (x, a) again."""
 
     seed: int
     before: list[Any]
@@ -60,8 +54,6 @@ class Replay:
     """Pairs of an environment to which one can return, and their futures under any policy and first action.
 
     Of an environment's id as many copies are made as there are pairs; an environment itself serves all of them.
-
-    Beyond the paper: true futures where no simulator can be set to a state
     """
 
     def __init__(

@@ -81,8 +81,6 @@ def diagnose_held_out(
     """A short diagnosis from transitions that were held out of the training on `seen`: no environment is run.
 
     A model whose futures cannot be read from `held` has no numbers.
-
-    Beyond the paper: a verdict at the end of a training
     """
     rows = np.random.default_rng(seed).permutation(len(seen))[:VISITED]
     visited = np.asarray(seen.next_state[np.sort(rows)])
@@ -107,9 +105,6 @@ def _short(model: Any, truth: Truth, key: Key) -> dict[str, Any]:
 
 
 def names(policies: Sequence[Any]) -> list[str]:
-    """A name for each policy, with its number where names repeat.
-
-    Beyond the paper: a table needs names
-    """
+    """A name for each policy, with its number where names repeat."""
     given = [getattr(policy, "name", "") or f"π{k}" for k, policy in enumerate(policies)]
     return [f"{name} ({k})" if given.count(name) > 1 else name for k, name in enumerate(given)]

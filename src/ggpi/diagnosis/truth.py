@@ -140,10 +140,7 @@ def _replayed(env, policies, policy, beta, num_pairs, num_samples, seed, keys) -
 
 
 def other_actions(actions: np.ndarray, space: Any = None) -> np.ndarray:
-    """Another first action for each pair: the next one of a finite number, else the action of the pair before.
-
-    Beyond the paper: what models say of two first actions is compared with the truth
-    """
+    """Another first action for each pair: the next one of a finite number, else the action of the pair before."""
     if actions.dtype.kind not in "iu":
         return np.roll(actions, 1, axis=0)
     count = int(space.n) if isinstance(space, Discrete) else int(actions.max()) + 1

@@ -48,10 +48,7 @@ LEAST_DEPENDENCE = 0.2
 
 
 class Check(NamedTuple):
-    """A number to judge, its thresholds, and what is wrong when it is too large.
-
-    Beyond the paper: one reason of a verdict
-    """
+    """A number to judge, its thresholds, and what is wrong when it is too large."""
 
     value: Callable[[Numbers], float | None]
     thresholds: tuple[float, float]
@@ -59,10 +56,7 @@ class Check(NamedTuple):
 
 
 def judge(numbers: Numbers) -> dict[str, Any]:
-    """`verdict` ("good", "usable" or "bad") and `why`: a list of reasons, those of the worst level first.
-
-    Beyond the paper: what the numbers of a model say
-    """
+    """`verdict` ("good", "usable" or "bad") and `why`: a list of reasons, those of the worst level first."""
     found = [] if "energy" in numbers else [(1, "its samples could not be compared with true futures")]
     for check in _checks(numbers):
         value = check.value(numbers)

@@ -137,8 +137,6 @@ def deeper_is_worse() -> tuple[TabularMDP, Reward, list[np.ndarray]]:
 
     Each policy keeps its promise, Q^{π′} ≥ max_ν Q^ν; a larger promise need not give a better policy.
     Returns (mdp, reward, [π₀, π₁]).
-
-    Beyond the paper: no order between depths is promised
     """
     P = np.eye(2)[np.array([[0, 1, 0], [1, 1, 0]])]
     policies = [np.eye(3)[[0, 2]], np.eye(3)[[1, 1]]]

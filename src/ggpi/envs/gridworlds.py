@@ -41,10 +41,7 @@ def four_rooms(slip: float = 0.0) -> TabularMDP:
 
 
 def rooms(num_rooms: int, size: int, slip: float = 0.0) -> TabularMDP:
-    """A square of num_rooms × num_rooms rooms of size × size cells, doors in the middles of walls; sparse.
-
-    Beyond the paper: a world that grows, to measure how the cost does
-    """
+    """A square of num_rooms × num_rooms rooms of size × size cells, doors in the middles of walls; sparse."""
     width = num_rooms * (size + 1) + 1
     free = np.ones((width, width), bool)
     free[:: size + 1] = free[:, :: size + 1] = False
@@ -55,10 +52,7 @@ def rooms(num_rooms: int, size: int, slip: float = 0.0) -> TabularMDP:
 
 
 def grid(drawing: str, slip: float = 0.0, sparse: bool = False) -> TabularMDP:
-    """The gridworld of a drawing.
-
-    Beyond the paper: layouts of one's own
-    """
+    """The gridworld of a drawing."""
     lines = drawing.strip("\n").splitlines()
     widths = {len(line) for line in lines}
     if len(widths) != 1 or 0 in widths:

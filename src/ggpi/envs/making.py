@@ -28,19 +28,13 @@ OLD = (
 
 
 def make(name: str, **options: Any) -> gymnasium.Env:
-    """`gymnasium.make` with clear errors.
-
-    Beyond the paper: any environment will do
-    """
+    """`gymnasium.make` with clear errors."""
     with _making(name):
         return gymnasium.make(name, **options)
 
 
 def make_vec(name: str, num_envs: int) -> VectorEnv:
-    """`gymnasium.make_vec` with clear errors.
-
-    Beyond the paper: any environment will do
-    """
+    """`gymnasium.make_vec` with clear errors."""
     with _making(name):
         return gymnasium.make_vec(name, num_envs)
 
@@ -74,10 +68,7 @@ def _advice(text: str) -> str:
 
 @contextlib.contextmanager
 def naming(env: Any) -> Iterator[None]:
-    """Names the environment in errors of a `reset` or `step` that is not Gymnasium's.
-
-    Beyond the paper: any environment will do
-    """
+    """Names the environment in errors of a `reset` or `step` that is not Gymnasium's."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -87,10 +78,7 @@ def naming(env: Any) -> Iterator[None]:
 
 
 def check_finite(states: np.ndarray, rows: np.ndarray, steps: np.ndarray, env: Any) -> None:
-    """Raises for a state that is not finite in one of these rows, each of them after so many steps of its episode.
-
-    Beyond the paper: nothing can be learned from NaN
-    """
+    """Raises for a state that is not finite in one of these rows, each of them after so many steps of its episode."""
     if np.isfinite(states).all():
         return
     for i in np.flatnonzero(rows):
@@ -103,10 +91,7 @@ def check_finite(states: np.ndarray, rows: np.ndarray, steps: np.ndarray, env: A
 
 
 def name_of(env: Any) -> str:
-    """The id of an environment or of the copies in a vector environment, or else its class.
-
-    Beyond the paper: errors name what they are about
-    """
+    """The id of an environment or of the copies in a vector environment, or else its class."""
     if env.spec is not None:
         return env.spec.id
     copies = getattr(env, "envs", None)

@@ -34,10 +34,7 @@ NAMED = {"UMaze": "U_MAZE", "Medium": "MEDIUM_MAZE", "Large": "LARGE_MAZE"}
 
 @dataclass(frozen=True)
 class PointMaze:
-    """The world of a maze: UMaze, Medium, Large, or a drawing with `#` for walls, the first line at the top.
-
-    Beyond the paper: a world that others made, in which one policy is not enough
-    """
+    """The world of a maze: UMaze, Medium, Large, or a drawing with `#` for walls, the first line at the top."""
 
     maze: str = "UMaze"
     repeat: int = 10
@@ -151,18 +148,12 @@ def _drawn(drawing: str) -> np.ndarray:
 
 
 def point_maze(maze: str = "UMaze", repeat: int = 10, max_steps: int = 100) -> WorldEnv:
-    """The entry point of `ggpi/PointMaze-v0`.
-
-    Beyond the paper: `gymnasium.make`
-    """
+    """The entry point of `ggpi/PointMaze-v0`."""
     return WorldEnv(PointMaze(maze, repeat), max_steps)
 
 
 def point_mazes(
     num_envs: int = 1, maze: str = "UMaze", repeat: int = 10, max_steps: int = 100
 ) -> WorldVectorEnv:
-    """The vector entry point of `ggpi/PointMaze-v0`.
-
-    Beyond the paper: `gymnasium.make_vec`
-    """
+    """The vector entry point of `ggpi/PointMaze-v0`."""
     return WorldVectorEnv(PointMaze(maze, repeat), num_envs, max_steps)

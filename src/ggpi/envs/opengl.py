@@ -14,18 +14,12 @@ MISSING = (
 
 
 def available() -> list[str]:
-    """The off-screen kinds of OpenGL whose libraries are installed, best first.
-
-    Beyond the paper: servers have no screen
-    """
+    """The off-screen kinds of OpenGL whose libraries are installed, best first."""
     if sys.platform == "darwin":
         return ["cgl"]
     return [kind for kind, library in LIBRARIES.items() if ctypes.util.find_library(library)]
 
 
 def choose() -> str:
-    """The kind that MUJOCO_GL names, else the first that is installed; "" if there is none.
-
-    Beyond the paper: servers have no screen
-    """
+    """The kind that MUJOCO_GL names, else the first that is installed; "" if there is none."""
     return os.environ.get("MUJOCO_GL", "").lower() or next(iter(available()), "")

@@ -17,10 +17,7 @@ from ggpi.data import StateSpec
 
 @dataclass(frozen=True)
 class Pendulum:
-    """The dynamics of Gymnasium's Pendulum as a function of observations.
-
-    Beyond the paper: true futures of Pendulum at the speed of NumPy
-    """
+    """The dynamics of Gymnasium's Pendulum as a function of observations."""
 
     spec = StateSpec(("cos", "sin", "speed"))
 
@@ -49,8 +46,5 @@ class Pendulum:
 
 
 def set_pendulum(env: Any, observation: np.ndarray) -> None:
-    """Puts an unwrapped Gymnasium Pendulum where it observes this; for `SettableEnv`.
-
-    Beyond the paper: true futures by Gymnasium itself
-    """
+    """Puts an unwrapped Gymnasium Pendulum where it observes this; for `SettableEnv`."""
     env.state = np.array([np.arctan2(observation[1], observation[0]), observation[2]], float)

@@ -20,10 +20,7 @@ from ggpi.envs.world import WorldEnv, WorldVectorEnv
 
 @dataclass(frozen=True)
 class PointMass:
-    """The world of states (x, y, vx, vy) with |x|, |y| ≤ 1 and actions in [−1, 1]²; deterministic.
-
-    Beyond the paper: a small world with walls, on which learned models are compared with the truth
-    """
+    """The world of states (x, y, vx, vy) with |x|, |y| ≤ 1 and actions in [−1, 1]²; deterministic."""
 
     drag: float = 0.25
     """Share of the velocity that is lost in a step."""
@@ -56,16 +53,10 @@ class PointMass:
 
 
 def point_mass(max_steps: int = 100) -> WorldEnv:
-    """The entry point of `ggpi/PointMass-v0`.
-
-    Beyond the paper: `gymnasium.make`
-    """
+    """The entry point of `ggpi/PointMass-v0`."""
     return WorldEnv(PointMass(), max_steps)
 
 
 def point_masses(num_envs: int = 1, max_steps: int = 100) -> WorldVectorEnv:
-    """The vector entry point of `ggpi/PointMass-v0`.
-
-    Beyond the paper: `gymnasium.make_vec`
-    """
+    """The vector entry point of `ggpi/PointMass-v0`."""
     return WorldVectorEnv(PointMass(), num_envs, max_steps)

@@ -9,10 +9,7 @@ import sys
 
 
 def register() -> None:
-    """Tells gymnasium of our environments.
-
-    Beyond the paper: the ant as a real Gymnasium environment
-    """
+    """Tells gymnasium of our environments."""
     import gymnasium
 
     for name, one, many in (
@@ -46,10 +43,7 @@ class _Watcher:
 
 
 def register_when_possible() -> None:
-    """Registers now, or once gymnasium is imported.
-
-    Beyond the paper: `import ggpi` costs nothing
-    """
+    """Registers now, or once gymnasium is imported."""
     if "gymnasium" in sys.modules:
         register()
     elif not any(isinstance(finder, _Watcher) for finder in sys.meta_path):

@@ -18,10 +18,7 @@ from ggpi.mdp.tabular import TabularMDP
 
 @dataclass(frozen=True)
 class Ring:
-    """The world of observations (cos 2πi/n, sin 2πi/n) for places i = 0 … n − 1.
-
-    Beyond the paper: vector observations of a world whose μ is known exactly
-    """
+    """The world of observations (cos 2πi/n, sin 2πi/n) for places i = 0 … n − 1."""
 
     size: int = 12
     slip: float = 0.1

@@ -20,10 +20,7 @@ from ggpi.data import StateSpec
 
 @runtime_checkable
 class World(Protocol):
-    """Dynamics on arrays: `start` draws n first states, `step` moves each state by its action.
-
-    Beyond the paper: the truth that learned models are compared with has to be cheap
-    """
+    """Dynamics on arrays: `start` draws n first states, `step` moves each state by its action."""
 
     @property
     def spec(self) -> StateSpec: ...
@@ -43,8 +40,6 @@ class WorldEnv(gymnasium.Env):
     """One world as a Gymnasium environment without reward; episodes are truncated after `max_steps`.
 
     `reset(options={"state": …})` starts from a given state.
-
-    Beyond the paper: `collect` takes any Gymnasium environment
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium has it
@@ -69,10 +64,7 @@ class WorldEnv(gymnasium.Env):
 
 
 class WorldVectorEnv(VectorEnv):
-    """Many copies of a world in one array; autoreset is `SAME_STEP`.
-
-    Beyond the paper: collecting at the speed of NumPy
-    """
+    """Many copies of a world in one array; autoreset is `SAME_STEP`."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP, "render_modes": []}  # noqa: RUF012
 
@@ -107,8 +99,6 @@ class SettableEnv:
 
     `set_state(env, observation)` puts the unwrapped environment where it would observe this. `terminal`
     tells which observations end an episode: they are stayed in.
-
-    Beyond the paper: true futures of any environment whose state can be set
     """
 
     def __init__(

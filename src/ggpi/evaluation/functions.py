@@ -23,17 +23,11 @@ EXAMPLES = (0.0, 2.5)
 
 
 class UserError(Exception):
-    """What a user's function raised, on its way through JAX.
-
-    Beyond the paper: errors are the user's own
-    """
+    """What a user's function raised, on its way through JAX."""
 
 
 def guarded(function: Callable[..., Any], untraceable: tuple[type[Exception], ...]) -> Callable[..., Any]:
-    """The function as an array; what it raises, but for errors of tracing, is the cause of a `UserError`.
-
-    Beyond the paper: errors are the user's own
-    """
+    """The function as an array; what it raises, but for errors of tracing, is the cause of a `UserError`."""
 
     def call(*given: Any) -> Any:
         try:
@@ -47,10 +41,7 @@ def guarded(function: Callable[..., Any], untraceable: tuple[type[Exception], ..
 
 
 def blamed(error: BaseException) -> tuple[str, BaseException]:
-    """An error in words, with the line of the user's code that raised it, and without the frames of others.
-
-    Beyond the paper: errors are the user's own
-    """
+    """An error in words, with the line of the user's code that raised it, and without the frames of others."""
     frames, part = [], error.__traceback__
     while part is not None:
         if not part.tb_frame.f_code.co_filename.startswith((*INSIDE, "<frozen")):
@@ -64,10 +55,7 @@ def blamed(error: BaseException) -> tuple[str, BaseException]:
 
 
 def wrong_index(function: Callable[..., Any], jaxpr: Any, given: tuple[jax.ShapeDtypeStruct, ...]) -> str:
-    """Which index of a traced function is out of range whatever the state is, in words; empty if none is.
-
-    Beyond the paper: JAX reads the nearest entry
-    """
+    """Which index of a traced function is out of range whatever the state is, in words; empty if none is."""
     if not any(name in str(jaxpr) for name in ("dynamic_slice[", "gather[")):
         return ""
     from jax.experimental import checkify

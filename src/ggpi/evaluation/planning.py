@@ -22,7 +22,7 @@ from ggpi.evaluation.tree import Block, draw, worth
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.coordinates import stack_modules
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.learning.losses import each
 from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Each
@@ -48,7 +48,7 @@ class Models(eqx.Module):
         models, rows = self.models[block.horizon], np.array(block.policies)
         if len(rows) < len(self.bank):
             models = jax.tree.map(lambda leaf: leaf[rows], models)
-        if isinstance(models, AbstractModel):
+        if isinstance(models, AbstractGHM):
             noise = jax.random.normal(quick(key), (*x.shape[:2], models.noise_size))
             end = each(lambda model, *one: model.push(*one), models, x, action, noise)
         else:
@@ -87,10 +87,7 @@ def values_of(given: tuple, num_samples: int, form: Any, gamma: float, key: Key)
 
 
 def values_on_host(given: tuple, num_samples: int, form: Any, gamma: float, key: Key) -> tuple[Any, Any]:
-    """The same, with a reward that only Python can compute.
-
-    Beyond the paper: any reward will do
-    """
+    """The same, with a reward that only Python can compute."""
     return _moments(given, drawn_states(given, num_samples, form, key), form, gamma)
 
 
@@ -149,10 +146,7 @@ def choose(bank: PolicyBank, heads: Any, mean: Any, states: Any, first: Any, key
 
 @jit
 def candidates(bank: PolicyBank, states: Any, count: int, key: Key) -> Any:
-    """`count` actions of each policy in each state [K, B, C, …].
-
-    Beyond the paper: the best of several first actions
-    """
+    """`count` actions of each policy in each state [K, B, C, …]."""
     asked = jnp.broadcast_to(states[None, :, None], (len(bank), len(states), count, *states.shape[1:]))
     return bank.sample_each(asked, key=key)
 
@@ -169,10 +163,7 @@ def pooled(parts: list, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def refuse(given: tuple, drawn: list) -> None:
-    """Says which sample made a value infinite or NaN.
-
-    Beyond the paper: errors that name their sample
-    """
+    """Says which sample made a value infinite or NaN."""
     values = given[2]
     for part in (part for level in drawn for part in level):
         action = () if part.end_action is None else (part.end_action,)

@@ -37,10 +37,7 @@ class Table(eqx.Module):
 
 
 class OnHost(eqx.Module):
-    """A Python function that JAX cannot trace.
-
-    Beyond the paper: any reward will do
-    """
+    """A Python function that JAX cannot trace."""
 
     function: Callable[..., Any] = eqx.field(static=True)
 
@@ -72,8 +69,6 @@ def checked_payment(
     """The reward's values as a module that pays one state, after a try without numbers.
 
     `sizes` are the numbers of states and of actions of a finite MDP.
-
-    Beyond the paper: a wrong reward is refused before the first step
     """
     values = reward.values
     if not callable(values):
@@ -152,18 +147,12 @@ def payment(
 
 
 def over(function: Callable[..., Any], x: Any, *action: Any) -> Any:
-    """A function of one state at every state of x [nodes, P, n, …].
-
-    Beyond the paper: functions are written for one state
-    """
+    """A function of one state at every state of x [nodes, P, n, …]."""
     return jax.vmap(jax.vmap(jax.vmap(lambda *one: jnp.asarray(function(*one)))))(x, *action)
 
 
 def first_bad_sample(values: Any, x: Any, *action: Any) -> str | None:
-    """Which of the samples x [nodes, P, n, …] is not paid a finite number, in words.
-
-    Beyond the paper: errors that name their sample
-    """
+    """Which of the samples x [nodes, P, n, …] is not paid a finite number, in words."""
     paid = np.asarray(pay_all(values, x, *action))
     bad = np.argwhere(~np.isfinite(paid))
     if not len(bad):

@@ -23,7 +23,7 @@ from ggpi.evaluation.rewards import over, pay_all, payment
 from ggpi.evaluation.tree import draw, worth
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.rewards import Each
 from ggpi.switching import GSPs
 from ggpi.types import Key
@@ -73,10 +73,7 @@ def stepped_values(given: tuple, num_samples: int, form: Any, gamma: float, key:
 def stepped_values_on_host(
     given: tuple, num_samples: int, form: Any, gamma: float, key: Key
 ) -> tuple[Any, Any]:
-    """The same, with a reward that only Python can compute.
-
-    Beyond the paper: any reward will do
-    """
+    """The same, with a reward that only Python can compute."""
     return _moments(given, _drawn_without(given, num_samples, form, key), form, gamma)
 
 
@@ -125,7 +122,7 @@ def _following(model: Any, models: Models, states: Any, action: Any, num_samples
     size = (len(states), num_samples)
     x = jnp.broadcast_to(states[:, None], (*size, *states.shape[1:]))
     a = jnp.broadcast_to(action[:, None], size)
-    if isinstance(model, AbstractModel):
+    if isinstance(model, AbstractGHM):
         noise = jax.random.normal(quick(key), (*size, model.noise_size))
         following = jax.vmap(jax.vmap(model.push))(x, a, noise)
     else:

@@ -27,10 +27,7 @@ SMALLEST_SCALE = 1e-3
 
 
 class Frame(eqx.Module):
-    """Normalisation of one model, fitted on its data and saved with it; gradients do not reach it.
-
-    Beyond the paper: the paper predicts the change of state; scales and positions are ours
-    """
+    """Normalisation of one model, fitted on its data and saved with it; gradients do not reach it."""
 
     state_mean: Float[Array, "..."]
     state_scale: Float[Array, "..."]
@@ -110,10 +107,7 @@ def fit_frame(
     num_actions: int | None,
     predict: Predict = "change",
 ) -> Frame:
-    """The frame of pairs (x, a) and the states x′ that follow them after about the model's horizon.
-
-    Beyond the paper: a model owns its normalisation
-    """
+    """The frame of pairs (x, a) and the states x′ that follow them after about the model's horizon."""
     if predict not in ("change", "state"):
         raise ValueError(f"a model predicts 'change' or 'state', got {predict!r}")
     kept = tuple(i for i in range(spec.size) if i not in spec.relative)
@@ -160,8 +154,5 @@ def _runs(places: tuple[int, ...]) -> list[slice]:
 
 
 def stack_modules(modules: Sequence):
-    """Modules of one structure as one module with a leading axis.
-
-    Beyond the paper: models of all policies and horizons are trained and sampled together
-    """
+    """Modules of one structure as one module with a leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modules)

@@ -69,10 +69,7 @@ class ExactGHM:
         return (1 - self.horizon) * self.resolvent.solve(reals(f, "f"))
 
     def error(self, largest: float) -> float:
-        """A bound on the errors of `expect` and `visits` that are not relative to their values, for |f| ≤ largest.
-
-        Beyond the paper: how far values can be told apart
-        """
+        """A bound on the errors of `expect` and `visits` that are not relative to their values, for |f| ≤ largest."""
         return (1 - self.horizon) * self.resolvent.error(largest)
 
     def dense(self) -> np.ndarray:

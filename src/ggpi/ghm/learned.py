@@ -23,7 +23,7 @@ from ggpi.types import Key
 State = Float[Array, "D"]
 
 
-class AbstractModel(eqx.Module):
+class AbstractGHM(eqx.Module):
     """A learned μ(·|x, a) over state vectors.
 
     Paper: Eq 7, Eq 8
@@ -58,7 +58,7 @@ class AbstractModel(eqx.Module):
         """`loss` for every entry of a batch."""
         return jax.vmap(self.loss)(states, actions, targets, noise)
 
-    def observe(self, states: Any, actions: Any, targets: Any) -> AbstractModel:
+    def observe(self, states: Any, actions: Any, targets: Any) -> AbstractGHM:
         """The model after it has seen a batch, for those that keep running statistics."""
         return self
 
@@ -86,7 +86,7 @@ class AbstractModel(eqx.Module):
         return self.push(state, action, jax.random.normal(key, (self.noise_size,)))
 
 
-class AbstractDensityModel(AbstractModel):
+class AbstractDensityGHM(AbstractGHM):
     """A model whose density can be computed, as LL2TD needs.
 
     Paper: Def E.1

@@ -24,7 +24,7 @@ from ggpi._jax.networks import MLP, mlp
 from ggpi._jax.shapes import Lead, check_positive
 from ggpi.ghm.batch_norm import BatchNorm, batch_norm
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.ghm.spline import bend, num_raw, unbend
 from ggpi.types import Key
 
@@ -63,7 +63,7 @@ class FlowConfig:
         )
 
 
-class Flow(AbstractDensityModel):
+class Flow(AbstractDensityGHM):
     """μ(x′|x, a) as the image of standard normal noise.
 
     Paper: Fig 18, Def E.1

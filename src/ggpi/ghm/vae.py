@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.types import Key
 
 LOG_SCALES = (-5.0, 2.0)
@@ -72,7 +72,7 @@ class VAEConfig:
         )
 
 
-class VAE(AbstractModel):
+class VAE(AbstractGHM):
     """μ(x′|x, a) = ∫ p(x′|c, z) p(z|c) dz with Gaussians p.
 
     Paper: Fig 5, Eq 8
@@ -125,10 +125,7 @@ class VAE(AbstractModel):
         return -(fit + divergence) - self.frame.log_volume
 
     def log_prob_bound(self, target, state, action, *, num_samples: int = 64, key: Key):
-        """log of the mean of p(x′, z|c)/q(z|c, x′) over draws of z: below log μ, and nearer with more draws.
-
-        Beyond the paper: Burda et al. (2016), for a fair comparison with flows
-        """
+        """log of the mean of p(x′, z|c)/q(z|c, x′) over draws of z: below log μ, and nearer with more draws."""
         contexts, y = self._contexts(state, action), self.frame.change(state, target)
         posterior, prior = self._posterior(contexts, y), _gaussian(self.prior(silu(contexts[1])))
 

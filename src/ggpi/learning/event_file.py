@@ -18,10 +18,7 @@ VARINT, DOUBLE, BYTES, FLOAT = 0, 1, 2, 5
 
 
 class EventFile:
-    """Scalars by step in a new file of a directory.
-
-    Beyond the paper: curves while a training runs
-    """
+    """Scalars by step in a new file of a directory."""
 
     def __init__(self, directory: Path, step: int):
         """Starts after a step: what an interrupted run wrote of later steps is withdrawn."""

@@ -248,8 +248,6 @@ def split(data: Transitions, recipe: Recipe, key: Key) -> tuple[Transitions, Tra
     """Transitions to train on and to score on, by whole episodes of each policy that began one.
 
     A policy with a single episode keeps it for training; with nothing to hold out, all serve for both.
-
-    Beyond the paper: held-out scores
     """
     episodes, first = np.unique(data.episode, return_index=True)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

@@ -25,10 +25,7 @@ from ggpi.storage.verify import fits, matching
 
 
 class TrainingLog:
-    """Metrics and checkpoints in a directory; nothing without one.
-
-    Beyond the paper: nothing is lost when a run is killed
-    """
+    """Metrics and checkpoints in a directory; nothing without one."""
 
     EVERY = 20.0
     """Seconds between checkpoints."""

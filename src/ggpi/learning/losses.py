@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from ggpi._jax.random import quick
 from ggpi.data import Transitions
 from ggpi.ghm.coordinates import SMALLEST_SCALE
-from ggpi.ghm.learned import AbstractDensityModel, AbstractModel
+from ggpi.ghm.learned import AbstractDensityGHM, AbstractGHM
 from ggpi.learning.targets import Record, draw_rows, follow, full_record, record
 from ggpi.policies.bank import PolicyBank
 from ggpi.types import Key
@@ -134,18 +134,18 @@ Loss = CETD | CEMC | LL2TD
 LOSSES: dict[str, Loss] = {"cetd": CETD(), "cemc": CEMC(), "ll2td": LL2TD()}
 
 
-def check_supported(loss: Loss, model: AbstractModel) -> None:
+def check_supported(loss: Loss, model: AbstractGHM) -> None:
     """Refuses a loss that needs densities for a model that has none.
 
     Paper: Def E.1
     """
-    if loss.needs_density and not isinstance(model, AbstractDensityModel):
+    if loss.needs_density and not isinstance(model, AbstractDensityGHM):
         raise TypeError(
             f"{type(loss).__name__} needs densities, which a {type(model).__name__} has not; use a flow"
         )
 
 
-def cross_entropy(models: AbstractModel, batch: Batch, *, key: Key) -> Float[Array, "M"]:
+def cross_entropy(models: AbstractGHM, batch: Batch, *, key: Key) -> Float[Array, "M"]:
     """The mean over a batch of each model's bound of −log μ(target|x, a).
 
     Paper: Eq 7, Eq 8
@@ -154,7 +154,7 @@ def cross_entropy(models: AbstractModel, batch: Batch, *, key: Key) -> Float[Arr
     return jax.vmap(lambda model, *args: model.losses(*args))(models, *batch, noise).mean(axis=1)
 
 
-def ask(models: AbstractModel, bank: PolicyBank, states: Float[Array, "M B D"], *, key: Key) -> Array:
+def ask(models: AbstractGHM, bank: PolicyBank, states: Float[Array, "M B D"], *, key: Key) -> Array:
     """x″ ∼ μ(·|x′, a′) with a′ ∼ π(·|x′), each model with its own policy.
 
     Paper: Eq 8
@@ -175,11 +175,8 @@ def act(bank: PolicyBank, states: Float[Array, "M B D"], *, key: Key) -> Array:
     return actions.swapaxes(0, 1).reshape(num_models, batch_size, *actions.shape[3:])
 
 
-def each(function, models: AbstractModel, *arguments: Array) -> Array:
-    """function(model, …) for every model and every entry of its batch.
-
-    Beyond the paper: models of all policies and horizons run as one
-    """
+def each(function, models: AbstractGHM, *arguments: Array) -> Array:
+    """function(model, …) for every model and every entry of its batch."""
     return jax.vmap(lambda model, *args: jax.vmap(lambda *one: function(model, *one))(*args))(
         models, *arguments
     )

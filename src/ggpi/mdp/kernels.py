@@ -14,10 +14,7 @@ ROW_SUM_TOLERANCE = 1e-6
 
 
 def check_distributions(rows: np.ndarray, what: str, name: Callable[[int], str]) -> np.ndarray:
-    """Rows [n, m] that are distributions within 1e-6, renormalised; else an error naming the first bad row.
-
-    Beyond the paper: the paper's own 3-state matrix is off by 1e-9
-    """
+    """Rows [n, m] that are distributions within 1e-6, renormalised; else an error naming the first bad row."""
     with np.errstate(over="ignore", invalid="ignore"):
         sums = rows.sum(axis=1)
     bad = ~((np.abs(sums - 1) <= ROW_SUM_TOLERANCE) & (rows >= 0).all(axis=1))
@@ -31,10 +28,7 @@ def check_distributions(rows: np.ndarray, what: str, name: Callable[[int], str])
 
 
 def checked_kernel(P: Any) -> Any:
-    """P with rows that sum to exactly 1, as float64 [S, A, S] or CSR [S·A, S].
-
-    Beyond the paper: clear errors
-    """
+    """P with rows that sum to exactly 1, as float64 [S, A, S] or CSR [S·A, S]."""
     if scipy.sparse.issparse(P):
         return _checked_sparse(P)
     P = reals(P, "P")

@@ -36,10 +36,7 @@ SWEEPABLE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What dynamic programming found: |q − Q*| ≤ `error_bound` everywhere, `pi` is greedy in q.
-
-    Beyond the paper: baselines say how good they are and why they stopped
-    """
+    """What dynamic programming found: |q − Q*| ≤ `error_bound` everywhere, `pi` is greedy in q."""
 
     q: ActionValues
     pi: ActionValues
@@ -61,8 +58,6 @@ def q_star(
     Dense MDPs, and γ very close to 1, by policy iteration from the uniform policy; sparse ones, and what rounding
     left, by modified policy iteration with momentum. The best action of states whose values are below the tolerance is
     what `policy_iteration` is for: its errors are relative to each state's own value.
-
-    Beyond the paper: the optimum that every figure measures against
     """
     problem = _problem(mdp, reward, gamma, tolerance)
     if mdp.is_sparse and 1 - problem.gamma >= SWEEPABLE:
@@ -88,10 +83,7 @@ def value_iteration(
     tolerance: float = 1e-8,
     max_iterations: int = 100_000,
 ) -> Solution:
-    """v ← T v until the residual says |q − Q*| ≤ tolerance.
-
-    Beyond the paper: a baseline for policy iteration
-    """
+    """v ← T v until the residual says |q − Q*| ≤ tolerance."""
     problem = _problem(mdp, reward, gamma, tolerance, max_iterations)
     return _iterate(problem, lambda greedy: greedy.v, tolerance, max_iterations)
 
@@ -105,10 +97,7 @@ def modified_policy_iteration(
     tolerance: float = 1e-8,
     max_iterations: int = 10_000,
 ) -> Solution:
-    """v ← (T^π)ᵏ v with π greedy in v and k = num_sweeps, until |q − Q*| ≤ tolerance.
-
-    Beyond the paper: a baseline between value iteration (k = 1) and policy iteration (k = ∞)
-    """
+    """v ← (T^π)ᵏ v with π greedy in v and k = num_sweeps, until |q − Q*| ≤ tolerance."""
     problem = _problem(mdp, reward, gamma, tolerance, max_iterations)
     num_sweeps = whole(num_sweeps, "num_sweeps")
 
@@ -131,8 +120,6 @@ def policy_iteration(
 
     An action is left only for one that is better by more than can be told from a tie (see `ggpi.mdp.ties`), so
     ties cannot make it cycle. `iterations` counts the policies that were evaluated.
-
-    Beyond the paper: the baseline that Algorithm 1 is compared with
     """
     problem = _problem(mdp, reward, gamma, tie_tolerance, max_iterations)
     pi = _one_hot(problem.r) if policy is None else mdp.checked_policy(policy)

@@ -28,10 +28,7 @@ ROUNDING = 16 * np.finfo(float).eps
 
 @runtime_checkable
 class Resolvent(Protocol):
-    """(I − βP^π)⁻¹ as an operator on columns [S] or [S, n].
-
-    Beyond the paper: how μ's expectations are computed without ever forming μ
-    """
+    """(I − βP^π)⁻¹ as an operator on columns [S] or [S, n]."""
 
     def solve(self, f: Numbers, guess: Numbers | None = None) -> np.ndarray: ...
 
@@ -41,10 +38,7 @@ class Resolvent(Protocol):
 
 
 def resolvent(P_pi: Any, beta: float) -> Resolvent:
-    """(I − βP^π)⁻¹ of a dense or sparse P^π, by the method that suits it.
-
-    Beyond the paper: one factorisation serves every right-hand side
-    """
+    """(I − βP^π)⁻¹ of a dense or sparse P^π, by the method that suits it."""
     if isinstance(P_pi, np.ndarray):
         return _Dense(P_pi, beta)
     if P_pi.shape[0] <= DIRECT_LIMIT or _bandwidth(P_pi) <= NARROW * np.sqrt(P_pi.shape[0]):

@@ -15,10 +15,7 @@ import numpy as np
 
 
 def running_sums(rows: np.ndarray) -> np.ndarray:
-    """The running sums of distributions [..., n].
-
-    Beyond the paper: draws that are exact row by row
-    """
+    """The running sums of distributions [..., n]."""
     return _closed(np.cumsum(rows, axis=-1), rows)
 
 
@@ -26,8 +23,6 @@ def sparse_running_sums(P: Any) -> np.ndarray:
     """The running sums of the rows of a CSR matrix, entry by entry as in `P.data`.
 
     Rows with equally many entries are summed together, as one dense block.
-
-    Beyond the paper: draws that are exact row by row
     """
     counts, sums = np.diff(P.indptr), np.empty(P.nnz)
     for count in np.unique(counts[counts > 0]):
@@ -37,10 +32,7 @@ def sparse_running_sums(P: Any) -> np.ndarray:
 
 
 def draw(sums: np.ndarray, first: np.ndarray, last: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """The first place in [first, last] of the flat `sums` whose value exceeds u, for each entry, by bisection.
-
-    Beyond the paper: draws that are exact row by row
-    """
+    """The first place in [first, last] of the flat `sums` whose value exceeds u, for each entry, by bisection."""
     low, high = first, last
     while (low < high).any():
         middle = (low + high) // 2

@@ -261,8 +261,6 @@ def check_gamma(gamma: Any, what: str = "γ") -> float:
 
     Rounding P alone changes values by about ε/(1−γ) of themselves, ε = 2⁻⁵²: a part in 4096 at 1 − γ = 2⁻⁴⁰ ≈ 1e-12,
     and all of them where γ is the float below 1.
-
-    Beyond the paper: clear errors
     """
     number = real(gamma, what)
     if not 0 <= number < 1:
@@ -276,10 +274,7 @@ def check_gamma(gamma: Any, what: str = "γ") -> float:
 
 
 def check_range(r: np.ndarray, gamma: float) -> np.ndarray:
-    """The rewards r, or an error when values, which reach max|r| / (1−γ), would overflow.
-
-    Beyond the paper: clear errors
-    """
+    """The rewards r, or an error when values, which reach max|r| / (1−γ), would overflow."""
     largest = np.abs(r).max(initial=0.0)
     if largest > LARGEST_VALUE * (1 - gamma):
         raise ValueError(

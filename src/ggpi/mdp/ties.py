@@ -30,10 +30,7 @@ TIE_TOLERANCE = 1e-9
 
 
 class Accuracy(NamedTuple):
-    """How far values can be told apart: the terms of ε(x, a).
-
-    Beyond the paper: what rounding does to equal values
-    """
+    """How far values can be told apart: the terms of ε(x, a)."""
 
     tolerance: float = TIE_TOLERANCE
     error: float = 0.0
@@ -45,10 +42,7 @@ UNKNOWN = Accuracy()
 
 
 def margin(one: Any, other: Any, tolerance: float, error: float = 0.0) -> Any:
-    """ε of two values with these |Q|: nothing closer can be told apart.
-
-    Beyond the paper: what rounding does to equal values
-    """
+    """ε of two values with these |Q|: nothing closer can be told apart."""
     if not tolerance >= 0:
         raise ValueError(f"tolerance is at least 0, got {tolerance}")
     return tolerance * np.maximum(one, other) + error
@@ -57,10 +51,7 @@ def margin(one: Any, other: Any, tolerance: float, error: float = 0.0) -> Any:
 def is_best(
     values: np.ndarray, sizes: np.ndarray, *, axis: int, tolerance: float, error: float = 0.0
 ) -> np.ndarray:
-    """True where a value is tied with the largest one along an axis; `sizes` are their |Q|.
-
-    Beyond the paper: what rounding does to equal values
-    """
+    """True where a value is tied with the largest one along an axis; `sizes` are their |Q|."""
     place = values.argmax(axis=axis, keepdims=True)
     best, size = (np.take_along_axis(array, place, axis) for array in (values, sizes))
     return values >= best - margin(sizes, size, tolerance, error)

@@ -30,10 +30,7 @@ from ggpi.types import Key
 
 
 class ChoicePolicy(eqx.Module):
-    """Always f(x), one of A actions.
-
-    Beyond the paper: DQN's greedy policy, and functions that return an action
-    """
+    """Always f(x), one of A actions."""
 
     function: Any
     name: str
@@ -57,10 +54,7 @@ class ChoicePolicy(eqx.Module):
 
 
 class CategoricalPolicy(eqx.Module):
-    """π(a|x) ∝ exp(f(x)ₐ).
-
-    Beyond the paper: PPO and A2C with discrete actions, and functions that return probabilities
-    """
+    """π(a|x) ∝ exp(f(x)ₐ)."""
 
     function: Any
     name: str
@@ -89,10 +83,7 @@ class CategoricalPolicy(eqx.Module):
 
 
 class DeterministicPolicy(eqx.Module):
-    """Always f(x), clipped to the bounds.
-
-    Beyond the paper: TD3, and functions that return an action
-    """
+    """Always f(x), clipped to the bounds."""
 
     function: Any
     name: str
@@ -117,10 +108,7 @@ class DeterministicPolicy(eqx.Module):
 
 
 class ClippedGaussianPolicy(AbstractGaussianPolicy):
-    """a = clip(m + s ε) with (m, s) = f(x).
-
-    Beyond the paper: PPO and A2C with continuous actions, and functions that return a mean and a deviation
-    """
+    """a = clip(m + s ε) with (m, s) = f(x)."""
 
     function: Any
     name: str
@@ -141,10 +129,7 @@ class ClippedGaussianPolicy(AbstractGaussianPolicy):
 
 
 class SquashedGaussianPolicy(eqx.Module):
-    """a = low + (high − low)(tanh(m + s ε) + 1)/2 with (m, log s) = f(x).
-
-    Beyond the paper: SAC
-    """
+    """a = low + (high − low)(tanh(m + s ε) + 1)/2 with (m, log s) = f(x)."""
 
     function: Any
     name: str
@@ -183,10 +168,7 @@ class SquashedGaussianPolicy(eqx.Module):
 
 
 class ModePolicy(eqx.Module):
-    """Always the mode of another policy.
-
-    Beyond the paper: what Stable-Baselines3 calls deterministic
-    """
+    """Always the mode of another policy."""
 
     policy: Any
 
@@ -213,10 +195,7 @@ class ModePolicy(eqx.Module):
 
 
 def over_states(function: Any, state: Any) -> Any:
-    """A function of one state on leading axes of them: a state is an integer or a vector of floats.
-
-    Beyond the paper: functions are written for one state
-    """
+    """A function of one state on leading axes of them: a state is an integer or a vector of floats."""
     state = jnp.asarray(state)
     discrete = jnp.issubdtype(state.dtype, jnp.integer)
     state = state if discrete else state.astype(jnp.float32)

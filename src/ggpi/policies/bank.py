@@ -23,10 +23,7 @@ from ggpi.types import Key
 
 
 class PolicyBank(eqx.Module):
-    """K policies that are sampled together; integer states are tabular, others are vectors [D].
-
-    Beyond the paper: acting and bootstrapping for all policies is one compiled call
-    """
+    """K policies that are sampled together; integer states are tabular, others are vectors [D]."""
 
     arrays: tuple[Any, ...]
     """The stacked arrays of each group."""

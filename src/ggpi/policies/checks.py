@@ -17,10 +17,7 @@ from ggpi.policies.tabular import TabularPolicy
 
 
 def listed(policies: Any) -> tuple[Any, ...]:
-    """The policies, each of which can be sampled; what is not a policy yet, the error says how to make one of.
-
-    Beyond the paper: policies that you already have come from somewhere else
-    """
+    """The policies, each of which can be sampled; what is not a policy yet, the error says how to make one of."""
     if isinstance(policies, str | Path) or not isinstance(policies, Iterable):
         raise TypeError(f"policies are a list, such as [policy]; got {_what(policies)}")
     policies = tuple(policies)
@@ -57,8 +54,6 @@ def check_policies(
 
     `where` says in errors what the states and the space belong to. Of a policy that says its own action space
     (a loaded or wrapped one), the number of actions and the finite bounds have to agree.
-
-    Beyond the paper: policies that you already have come from somewhere else
     """
     for k, policy in enumerate(policies):
         name = _called(k, policies)
@@ -72,8 +67,6 @@ def space_of(data: Transitions, policies: Sequence[Any]) -> Box | Discrete:
     The data may lack some of the discrete actions, so there are as many as the policies say (`action_space`), if they
     say more. A policy that does not say, such as a function of one's own, is tried on recorded states: there are as
     many actions as it takes.
-
-    Beyond the paper: datasets come without spaces
     """
     if data.action.dtype.kind not in "iu":
         return Box(-np.inf, np.inf, data.action.shape[1:], np.float32)

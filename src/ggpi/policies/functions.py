@@ -43,8 +43,6 @@ def policy_from(
 
     It `runs` in "jax", on one state; in "python", which is called for one state at a time and takes NumPy; or in
     "python-batch", which is called with states [N, D] and returns N rows: much faster than "python".
-
-    Beyond the paper: policies that you already have
     """
     space = _space(actions)
     allowed = ("action", "probabilities", "logits") if isinstance(space, Discrete) else ("action", "gaussian")
@@ -73,10 +71,7 @@ def _policy(function: Function, space: Any, name: str) -> Any:
 
 
 class Function(eqx.Module):
-    """A user's function with what it promised to return.
-
-    Beyond the paper: policies that you already have
-    """
+    """A user's function with what it promised to return."""
 
     code: Any
     name: str

@@ -119,27 +119,18 @@ class GaussianPolicy(AbstractGaussianPolicy):
 
 
 def check_bounds(low: Any, high: Any) -> None:
-    """Raises unless low ≤ high.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises unless low ≤ high."""
     if not (np.asarray(low) <= np.asarray(high)).all():
         raise ValueError(f"low is at most high, got {low} and {high}")
 
 
 def seen(state: Float[Array, "D"], inputs: Sequence[int], scale: Sequence[float]) -> Float[Array, "m"]:
-    """The scaled numbers that a network looks at.
-
-    Beyond the paper: places are left out, velocities come in tens
-    """
+    """The scaled numbers that a network looks at."""
     return state[jnp.array(inputs)] * jnp.array(scale, jnp.float32)
 
 
 def over_axes(function: Any, state: Any) -> Any:
-    """A function of one state on an array of states with any leading axes.
-
-    Beyond the paper: functions are written for one state
-    """
+    """A function of one state on an array of states with any leading axes."""
     state = jnp.asarray(state, jnp.float32)
     for _ in range(state.ndim - 1):
         function = jax.vmap(function)
@@ -153,10 +144,7 @@ def censored_log_prob(
     low: Any,
     high: Any,
 ) -> Float[Array, "*n"]:
-    """log-likelihood of a Gaussian draw that was clipped: tails are collected on the bounds.
-
-    Beyond the paper: the executed action is the clipped one
-    """
+    """log-likelihood of a Gaussian draw that was clipped: tails are collected on the bounds."""
     inside = norm.logpdf(action, mean, std)
     below, above = norm.logcdf(low, mean, std), norm.logcdf(-high, -mean, std)
     return jnp.where(action <= low, below, jnp.where(action >= high, above, inside)).sum(axis=-1)

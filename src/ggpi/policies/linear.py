@@ -18,10 +18,7 @@ DIRECTIONS = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
 
 
 class LinearPolicy(eqx.Module):
-    """a = clip(K x + k + noise · ε) with ε ∼ N(0, I).
-
-    Beyond the paper: policies that need no training
-    """
+    """a = clip(K x + k + noise · ε) with ε ∼ N(0, I)."""
 
     gain: Float[Array, "..."]
     bias: Float[Array, "..."]
@@ -52,10 +49,7 @@ class LinearPolicy(eqx.Module):
 
 
 class MixedPolicy(eqx.Module):
-    """Discrete actions with the same probabilities in every state.
-
-    Beyond the paper: random walks on vector observations
-    """
+    """Discrete actions with the same probabilities in every state."""
 
     probabilities: Float[Array, "..."]
     name: str = "mixed"
@@ -78,10 +72,7 @@ class MixedPolicy(eqx.Module):
 def linear_policy(
     gain: Any, bias: Any, noise: Any, name: str = "linear", low: float = -1.0, high: float = 1.0
 ) -> LinearPolicy:
-    """K [A, D], k [A] and a standard deviation, one or [A]; bounds may be infinite.
-
-    Beyond the paper: policies that need no training
-    """
+    """K [A, D], k [A] and a standard deviation, one or [A]; bounds may be infinite."""
     gain = np.atleast_2d(np.asarray(gain, np.float32))
     size = len(gain)
     k, scale = (jnp.asarray(np.broadcast_to(np.asarray(each, np.float32), (size,))) for each in (bias, noise))
@@ -89,10 +80,7 @@ def linear_policy(
 
 
 def direction_policies(noise: float = 0.3) -> list[LinearPolicy]:
-    """Four policies of the point mass: push towards +x, +y, −x, −y.
-
-    Beyond the paper: the point mass's version of the ant's four policies
-    """
+    """Four policies of the point mass: push towards +x, +y, −x, −y."""
     return [linear_policy(np.zeros((2, 4)), push, noise, name) for name, push in DIRECTIONS.items()]
 
 
@@ -100,8 +88,6 @@ def maze_policies(speed: float = 2.0, gain: float = 0.3, noise: float = 0.2) -> 
     """Four policies of a `PointMaze`: a = gain · (v* − v) + noise · ε, with v* of this speed to one of four sides.
 
     Each goes straight on until a wall stops it, and stays there. Cells per second are the unit of speed.
-
-    Beyond the paper: policies that know directions and nothing of the maze
     """
     brake = np.concatenate([np.zeros((2, 2)), -gain * np.eye(2)], axis=1)
     return [
@@ -114,8 +100,6 @@ def pendulum_policies(noise: float = 0.5) -> list[LinearPolicy]:
 
     Pump pushes along the motion and so swings up; brake pushes against it; hold balances at the top once it
     is there; turn always pushes one way.
-
-    Beyond the paper: policies that need no training
     """
     gains = {"pump": (0, 0, 2), "brake": (0, 0, -1), "hold": (0, -8, -2), "turn": (0, 0, 0)}
     biases = {"turn": 1.5}

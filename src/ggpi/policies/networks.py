@@ -55,10 +55,7 @@ SMALLEST = 1e-30
 
 
 class Normaliser(eqx.Module):
-    """Running mean and variance of observations, as VecNormalize applies them.
-
-    Beyond the paper: policies see what they saw in training
-    """
+    """Running mean and variance of observations, as VecNormalize applies them."""
 
     mean: Float[Array, "..."]
     rest: Float[Array, "..."]
@@ -84,10 +81,7 @@ class Normaliser(eqx.Module):
 
 
 def normaliser(mean: Any, var: Any, epsilon: float = 1e-8, limit: float = 10.0) -> Normaliser:
-    """(x − mean) / √(var + ε), clipped to ±limit.
-
-    Beyond the paper: policies see what they saw in training
-    """
+    """(x − mean) / √(var + ε), clipped to ±limit."""
     mean, var = np.asarray(mean, np.float64), np.asarray(var, np.float64)
     for field, values, is_right in (
         ("mean", mean, np.abs(mean) < LARGEST),
@@ -105,10 +99,7 @@ def normaliser(mean: Any, var: Any, epsilon: float = 1e-8, limit: float = 10.0) 
 
 
 class Network(eqx.Module):
-    """Layers Wᵢ, bᵢ with an activation between them, on normalised states.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """Layers Wᵢ, bᵢ with an activation between them, on normalised states."""
 
     normalise: Normaliser
     weights: tuple[Float[Array, "..."], ...]
@@ -147,8 +138,6 @@ def largest_output(network: Network, state: float) -> float:
     """A bound of the outputs' magnitude, and of all numbers on the way, for states within ±`state`.
 
     Every activation f has |f(x)| ≤ 2|x| + 2, PReLU with its slopes instead of 2.
-
-    Beyond the paper: weights of other people's files
     """
     normalise = network.normalise
     mean, deviation = (np.asarray(part, np.float64) for part in (normalise.mean, normalise.deviation))
@@ -168,10 +157,7 @@ def largest_output(network: Network, state: float) -> float:
 
 
 class Greedy(eqx.Module):
-    """The best of a network's values.
-
-    Beyond the paper: DQN
-    """
+    """The best of a network's values."""
 
     network: Network
 
@@ -180,10 +166,7 @@ class Greedy(eqx.Module):
 
 
 class FixedDeviation(eqx.Module):
-    """A network's mean, and a deviation that is the same everywhere.
-
-    Beyond the paper: PPO, A2C
-    """
+    """A network's mean, and a deviation that is the same everywhere."""
 
     network: Network
     log_std: Float[Array, "..."]
@@ -193,10 +176,7 @@ class FixedDeviation(eqx.Module):
 
 
 class MeanAndLogDeviation(eqx.Module):
-    """The two halves of a network's output, the second within [−20, 2].
-
-    Beyond the paper: SAC, TQC
-    """
+    """The two halves of a network's output, the second within [−20, 2]."""
 
     network: Network
 
@@ -209,8 +189,6 @@ class FeatureNoise(eqx.Module):
     """A network's mean within ±limit, and the deviation of noise that is linear in the last layer's inputs φ.
 
     sⱼ² = Σᵢ φᵢ² σᵢⱼ² + 10⁻⁶
-
-    Beyond the paper: PPO and A2C with gSDE
     """
 
     network: Network
@@ -231,10 +209,7 @@ class FeatureNoise(eqx.Module):
 
 
 class FeatureLogNoise(eqx.Module):
-    """The same with the logarithm of the deviation.
-
-    Beyond the paper: SAC and TQC with gSDE, and squashed PPO
-    """
+    """The same with the logarithm of the deviation."""
 
     noise: FeatureNoise
 
@@ -248,10 +223,7 @@ class FeatureLogNoise(eqx.Module):
 
 
 class Unscaled(eqx.Module):
-    """low + (high − low)(tanh(network) + 1)/2.
-
-    Beyond the paper: TD3
-    """
+    """low + (high − low)(tanh(network) + 1)/2."""
 
     network: Network
     low: Float[Array, "..."]

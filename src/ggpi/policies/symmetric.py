@@ -10,10 +10,7 @@ from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy, check
 
 
 class DirectedPolicy(AbstractGaussianPolicy):
-    """Walks towards `direction` (0: +x, 1: +y, 2: −x, 3: −y): acts as `base` does in the canonical state.
-
-    Beyond the paper: the paper trains four networks; the ant's symmetry makes one enough
-    """
+    """Walks towards `direction` (0: +x, 1: +y, 2: −x, 3: −y): acts as `base` does in the canonical state."""
 
     base: GaussianPolicy
     direction: Int[Array, ""]
@@ -36,10 +33,7 @@ class DirectedPolicy(AbstractGaussianPolicy):
 
 
 def four_directions(base: GaussianPolicy) -> tuple[DirectedPolicy, ...]:
-    """The policies right, up, left and down that a walker towards +x stands for.
-
-    Beyond the paper: the ant's symmetry
-    """
+    """The policies right, up, left and down that a walker towards +x stands for."""
     return tuple(
         DirectedPolicy(base=base, direction=jnp.asarray(direction), name=name)
         for direction, name in enumerate(DIRECTIONS)

@@ -32,10 +32,7 @@ Form = Literal["state", "state_action", "arrival"]
 
 @dataclass(frozen=True, eq=False)
 class Reward:
-    """A reward: its values, an array or a function of one state (and action), and the form that they have.
-
-    Beyond the paper: Janner et al. pay on arrival, the paper on leaving; both are needed
-    """
+    """A reward: its values, an array or a function of one state (and action), and the form that they have."""
 
     form: Form
     values: Any
@@ -77,10 +74,7 @@ def state_action(values: ArrayLike | Callable[[Any, Any], Any]) -> Reward:
 
 
 def arrival(values: ArrayLike | Callable[[Any], Any]) -> Reward:
-    """ρ(x′), earned on entering x′: Q = E_{X∼μ}[ρ(X)] / (1−γ).
-
-    Beyond the paper: the form that Janner et al. use, to compare with them
-    """
+    """ρ(x′), earned on entering x′: Q = E_{X∼μ}[ρ(X)] / (1−γ)."""
     return Reward("arrival", _values(values))
 
 
@@ -101,20 +95,14 @@ def target(place: Any, radius: float, indices: Sequence[int] = (0, 1)) -> Reward
 
 
 def targets(places: Any, radius: float, indices: Sequence[int] = (0, 1)) -> Reward:
-    """A target for each state of a batch: `target` of each row of `places` [B, n].
-
-    Beyond the paper: evaluation of many episodes at once
-    """
+    """A target for each state of a batch: `target` of each row of `places` [B, n]."""
     places = np.asarray(places, np.float32)
     many = Target(jnp.asarray(places), jnp.full(len(places), radius, jnp.float32), tuple(map(int, indices)))
     return Reward("arrival", Each(many))
 
 
 def features(weights: Mapping[str, float], spec: StateSpec) -> Reward:
-    """Σ wᵢ xᵢ over named numbers of the state, earned on arrival.
-
-    Beyond the paper: the linear rewards of successor features
-    """
+    """Σ wᵢ xᵢ over named numbers of the state, earned on arrival."""
     numbers = jnp.asarray(list(weights.values()), jnp.float32)
     return arrival(Features(numbers, tuple(spec.index(name) for name in weights)))
 
@@ -142,10 +130,7 @@ class Target(eqx.Module):
 
 
 class Features(eqx.Module):
-    """A weighted sum of some numbers of the state.
-
-    Beyond the paper: the linear rewards of successor features
-    """
+    """A weighted sum of some numbers of the state."""
 
     weights: Float[Array, "n"]
     indices: tuple[int, ...] = eqx.field(static=True)
@@ -160,19 +145,13 @@ class Features(eqx.Module):
 
 
 def check_indices(indices: tuple[int, ...]) -> None:
-    """Raises unless these are indices of a state.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises unless these are indices of a state."""
     if not indices or not all(0 <= i < 2**31 for i in indices):
         raise ValueError(f"indices of a state are not negative, got {indices[:5]}")
 
 
 def each(rewards: Sequence[Reward]) -> Reward:
-    """One reward for each state of a batch, such as targets of many episodes that are planned together.
-
-    Beyond the paper: evaluation of many episodes at once
-    """
+    """One reward for each state of a batch, such as targets of many episodes that are planned together."""
     for reward in rewards:
         if not callable(reward.values) or any(map(callable, jax.tree.leaves(reward.values))):
             kind = "a plain function" if callable(reward.values) else f"an array {reward.values.shape}"
@@ -188,10 +167,7 @@ def each(rewards: Sequence[Reward]) -> Reward:
 
 
 class Each(eqx.Module):
-    """Rewards of one kind with a leading axis, one for each state of a batch.
-
-    Beyond the paper: evaluation of many episodes at once
-    """
+    """Rewards of one kind with a leading axis, one for each state of a batch."""
 
     values: Any
 
@@ -204,10 +180,7 @@ class Each(eqx.Module):
 
 
 def as_reward(reward: Reward | Any) -> Reward:
-    """A plain array is r(x) when it has one axis and r(x, a) when it has two; a function has to name its form.
-
-    Beyond the paper: so that NumPy users need no constructor
-    """
+    """A plain array is r(x) when it has one axis and r(x, a) when it has two; a function has to name its form."""
     if isinstance(reward, Reward):
         return reward
     if callable(reward):

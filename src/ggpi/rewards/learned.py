@@ -39,10 +39,7 @@ CHUNK = 500
 
 @dataclass(frozen=True, eq=False)
 class LearnedReward(Reward):
-    """A reward that was learned from samples, and how well it predicts those that it has not seen.
-
-    Beyond the paper: r "given or learned", where the paper has it given
-    """
+    """A reward that was learned from samples, and how well it predicts those that it has not seen."""
 
     r2: float
     """The share of the held-out rewards' variance that is explained: 1 is perfect."""
@@ -59,10 +56,7 @@ class LearnedReward(Reward):
 
 
 class RewardNetwork(eqx.Module):
-    """r(x, a) or r(x) as a network on normalised numbers; discrete actions are one-hot.
-
-    Beyond the paper: the form of a learned reward
-    """
+    """r(x, a) or r(x) as a network on normalised numbers; discrete actions are one-hot."""
 
     network: MLP
     state_mean: Float[Array, "..."]
@@ -124,8 +118,6 @@ def fit_reward(
     `states` [N, D] and `rewards` [N]; `actions` [N, A], or integers [N] of `num_actions` (one more than the largest
     that was seen, unless given). The `form` is as in `ggpi.rewards`: "state_action" for r(x, a); "state" for
     r(x), with actions=None; "arrival" for ρ(x′), with actions=None and the states that were *entered*.
-
-    Beyond the paper: r "given or learned", where the paper has it given
     """
     given = _checked(states, actions, rewards, form)
     if steps < 1 or batch_size < 1 or width < 1 or not 0 < held_out < 1:

@@ -57,8 +57,6 @@ def collect(
 
     An environment that says `world_ended: False` in the info of a terminated step (the task was done, the
     world goes on) is recorded as truncated.
-
-    Beyond the paper: its Uniform(40) turns of pretraining, for any environment
     """
     num_steps = whole(num_steps, "num_steps", least=None)
     if num_steps < 1 or (switch_every is not None and switch_every < 1):
@@ -181,18 +179,12 @@ class _Turns:
 
 @jit
 def act(bank: PolicyBank, index: Any, states: Any, key: Any, time: Any) -> Any:
-    """Actions [B] of policies `index` [B] of a bank in states [B, D], at this time.
-
-    Beyond the paper: one compiled call for all copies of an environment
-    """
+    """Actions [B] of policies `index` [B] of a bank in states [B, D], at this time."""
     return bank.sample(index, states, key=jax.random.fold_in(key, time))
 
 
 def executed(actions: np.ndarray, space: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Actions within the space, and in which rows they were not.
-
-    Beyond the paper: models are conditioned on the action that is executed
-    """
+    """Actions within the space, and in which rows they were not."""
     if isinstance(space, Discrete):
         if not ((actions >= 0) & (actions < space.n)).all():
             raise ValueError(f"this environment has actions 0 to {space.n - 1}, a policy gave {actions!r}")

@@ -39,10 +39,7 @@ HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 def save_arrays(
     directory: str | Path, arrays: Mapping[str, Any], about: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes named arrays and JSON-able facts about them, replacing an older save at one stroke.
-
-    Beyond the paper: storage.
-    """
+    """Writes named arrays and JSON-able facts about them, replacing an older save at one stroke."""
     directory = Path(directory)
     content = safetensors.numpy.save({name: _storable(name, value) for name, value in arrays.items()})
     digest = hashlib.sha256(content).hexdigest()
@@ -64,8 +61,6 @@ def load_arrays(directory: str | Path) -> tuple[dict[str, np.ndarray], dict[str,
     """Reads back `(arrays, about)`; says which file is missing, damaged or not ours.
 
     Needs no lock: when another process replaces the pair in the meantime, the new one is read.
-
-    Beyond the paper: storage.
     """
     directory = Path(directory)
     about = directory / "about.json"
@@ -105,10 +100,7 @@ def _index(path: Path) -> dict[str, Any]:
 
 
 def signed(text: str) -> str:
-    """The JSON text of an object with a first entry `digest`: the SHA-256 of all that follows this entry.
-
-    Beyond the paper: damage is noticed
-    """
+    """The JSON text of an object with a first entry `digest`: the SHA-256 of all that follows this entry."""
     rest = text.removeprefix("{\n")
     return f'{{\n "digest": "{hashlib.sha256(rest.encode()).hexdigest()}",\n{rest}'
 
@@ -125,10 +117,7 @@ def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
 
 
 def to_json(value: Any) -> str:
-    """JSON text of plain values and arrays; NaN and infinity are refused.
-
-    Beyond the paper: storage.
-    """
+    """JSON text of plain values and arrays; NaN and infinity are refused."""
     try:
         return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
     except ValueError as error:
@@ -136,27 +125,18 @@ def to_json(value: Any) -> str:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Writes JSON aside, then renames it to `path`.
-
-    Beyond the paper: storage.
-    """
+    """Writes JSON aside, then renames it to `path`."""
     write_text(path, to_json(value))
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Writes UTF-8 text aside, then renames it to `path`.
-
-    Beyond the paper: storage.
-    """
+    """Writes UTF-8 text aside, then renames it to `path`."""
     with replacing(path) as aside:
         aside.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_json(path: str | Path) -> Any:
-    """Reads a JSON file; the error names the file and the place.
-
-    Beyond the paper: storage.
-    """
+    """Reads a JSON file; the error names the file and the place."""
     return parse_json(read_bytes(path, JSON_LIMIT), path)
 
 
@@ -165,8 +145,6 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Gives a hidden path beside `path` to write to; renames it to `path` on success, deletes it on failure.
 
     The path is new with every call, and the content is on the disk before it is renamed.
-
-    Beyond the paper: storage.
     """
     path = Path(path)
     aside = path.with_name(f".{path.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.aside")
@@ -181,10 +159,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def sweep(directory: str | Path, pattern: str = ".*.aside") -> None:
-    """Deletes what processes of this computer that have since died left half written.
-
-    Beyond the paper: storage.
-    """
+    """Deletes what processes of this computer that have since died left half written."""
     for left in Path(directory).glob(pattern):
         match = re.fullmatch(rf"\..*\.{HOST}-(\d{{1,9}})-[0-9a-f]{{8}}\.aside", left.name)
         if match and not _is_alive(int(match[1])):

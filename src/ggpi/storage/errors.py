@@ -10,8 +10,6 @@ class FileError(ValueError):
 
     Every reader of this library (saved objects, data files, Stable-Baselines3 zips, `world.json`) raises this for
     anything wrong with a file's content. A path that does not exist stays a `FileNotFoundError`.
-
-    Beyond the paper: files come from elsewhere
     """
 
     def __init__(self, path: str | Path, problem: str, *, field: str | None = None):
@@ -21,14 +19,8 @@ class FileError(ValueError):
 
 
 class NoRewardWarning(UserWarning):
-    """Every plan has the value 0, because no sampled future reaches the reward.
-
-    Beyond the paper: what fails in silence
-    """
+    """Every plan has the value 0, because no sampled future reaches the reward."""
 
 
 class UnfamiliarStateWarning(UserWarning):
-    """An agent acts in a state that is far from the data that its models learned from.
-
-    Beyond the paper: what fails in silence
-    """
+    """An agent acts in a state that is far from the data that its models learned from."""

@@ -29,10 +29,7 @@ _own = threading.local()
 
 
 class InUseError(OSError):
-    """Another process or thread is writing to the directory; the message says which one, and since when.
-
-    Beyond the paper: directories are shared
-    """
+    """Another process or thread is writing to the directory; the message says which one, and since when."""
 
 
 @contextlib.contextmanager
@@ -40,8 +37,6 @@ def sole_writer(directory: str | Path, doing: str, *, wait: float = 0.0) -> Iter
     """Locks a directory, which is made if it is not there, or raises `InUseError` after `wait` seconds.
 
     A thread that holds the lock may take it again. `doing` is what others are told.
-
-    Beyond the paper: directories are shared
     """
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():

@@ -27,30 +27,21 @@ from ggpi.storage.verify import PartError, verify
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """Stands for a policy of someone else's class or code, which is not saved: `load(path, policies=…)` takes it again.
-
-    Beyond the paper: user policies are code, and code is not stored
-    """
+    """Stands for a policy of someone else's class or code, which is not saved: `load(path, policies=…)` takes it again."""
 
     name: str
     kind: str
 
 
 def save(path: str | Path, value: Any) -> None:
-    """Writes an object of this library to a directory, at one stroke; `load` gives it back.
-
-    Beyond the paper: models outlive the process that made them
-    """
+    """Writes an object of this library to a directory, at one stroke; `load` gives it back."""
     arrays: dict[str, np.ndarray] = {}
     structure = _structure(value, "", arrays)
     save_arrays(path, arrays, {"object": structure})
 
 
 def check_savable(value: Any, name: str) -> None:
-    """Refuses what `save` cannot write, before the work that would be lost; `name` is what errors call it.
-
-    Beyond the paper: a training may take hours
-    """
+    """Refuses what `save` cannot write, before the work that would be lost; `name` is what errors call it."""
     to_json(_structure(value, name, {}))
 
 
@@ -59,8 +50,6 @@ def load(path: str | Path, *, policies: Sequence[Any] | None = None) -> Any:
 
     Models come back with their policies. Of policies that are code (`ggpi.policy_from`, or classes of your own) only
     the names are saved: give the same ones as `policies`, in the same order, and the models have them again.
-
-    Beyond the paper: models outlive the process that made them
     """
     found = _load(path)
     return found if policies is None else _with_policies(found, tuple(policies), path)

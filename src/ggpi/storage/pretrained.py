@@ -24,27 +24,18 @@ def pretrained(name: str) -> Any:
 
 
 def provenance(name: str) -> dict[str, Any]:
-    """How the weights of this name were made: command, config, versions and training curve.
-
-    Beyond the paper: so that they can be made again
-    """
+    """How the weights of this name were made: command, config, versions and training curve."""
     return read_json(_folder(name) / "training.json")
 
 
 def other_trainings(name: str) -> dict[str, dict[str, Any]]:
-    """How other algorithms learned the same task, to compare: command, config, versions and curve of each.
-
-    Beyond the paper: MPO beside PPO
-    """
+    """How other algorithms learned the same task, to compare: command, config, versions and curve of each."""
     paths = sorted(_folder(name).glob("training-*.json"))
     return {path.stem.partition("-")[2]: read_json(path) for path in paths}
 
 
 def names() -> list[str]:
-    """The names that `pretrained` knows.
-
-    Beyond the paper: shipped weights
-    """
+    """The names that `pretrained` knows."""
     return sorted(path.parent.name for path in WEIGHTS.glob("*/training.json"))
 
 

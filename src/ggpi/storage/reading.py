@@ -25,10 +25,7 @@ JSON_LIMIT = 2**25
 
 
 def memory() -> int:
-    """The bytes of this machine's memory, a bound of what any file may take; 64 GB where it cannot be told.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The bytes of this machine's memory, a bound of what any file may take; 64 GB where it cannot be told."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -36,10 +33,7 @@ def memory() -> int:
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """The content of a regular file; anything else (a pipe, a device, a directory), and more bytes, is an error.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The content of a regular file; anything else (a pipe, a device, a directory), and more bytes, is an error."""
     size = file_size(path)
     if size > limit:
         raise FileError(path, f"has {size} bytes, expected at most {limit}")
@@ -47,10 +41,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def file_size(path: str | Path) -> int:
-    """The bytes of a regular file; pipes and devices may never end.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The bytes of a regular file; pipes and devices may never end."""
     found = Path(path).stat()
     if not stat.S_ISREG(found.st_mode):
         raise FileError(path, "expected a regular file")
@@ -58,10 +49,7 @@ def file_size(path: str | Path) -> int:
 
 
 def read_text(path: str | Path, limit: int = JSON_LIMIT) -> str:
-    """The UTF-8 text of a regular file.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The UTF-8 text of a regular file."""
     try:
         return read_bytes(path, limit).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -69,10 +57,7 @@ def read_text(path: str | Path, limit: int = JSON_LIMIT) -> str:
 
 
 def parse_json(content: bytes, path: str | Path) -> Any:
-    """The value of JSON text; the error names the file and the place.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The value of JSON text; the error names the file and the place."""
     try:
         return json.loads(
             content.decode("utf-8"), parse_float=_finite, parse_constant=_finite, object_pairs_hook=_distinct
@@ -85,10 +70,7 @@ def parse_json(content: bytes, path: str | Path) -> Any:
 
 @contextlib.contextmanager
 def as_file_errors(path: str | Path, field: str | None = None) -> Iterator[None]:
-    """Whatever goes wrong inside is the file's fault, and becomes a `FileError`; only a missing file stays one.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Whatever goes wrong inside is the file's fault, and becomes a `FileError`; only a missing file stays one."""
     try:
         yield
     except (FileError, FileNotFoundError, PermissionError, ImportError, Warning):
@@ -101,19 +83,13 @@ def as_file_errors(path: str | Path, field: str | None = None) -> Iterator[None]
 
 
 def short(value: Any, length: int = 200) -> str:
-    """At most so many characters of what something is called in an error message.
-
-    Beyond the paper: names in files may be long
-    """
+    """At most so many characters of what something is called in an error message."""
     text = str(value)
     return text if len(text) <= length else f"{text[:length]}…"
 
 
 def abbreviate(value: Any) -> str:
-    """`repr` of something that a file holds: a few lines at most and quick, whatever its size and depth.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """`repr` of something that a file holds: a few lines at most and quick, whatever its size and depth."""
     return _BRIEF.repr(value)[:400]
 
 

@@ -34,10 +34,7 @@ BOUNDS = ("low", "high", "limit")
 
 
 class PartError(ValueError):
-    """A part of an object is not what it should be.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """A part of an object is not what it should be."""
 
     def __init__(self, field: str, problem: str):
         super().__init__(f"{field}: {problem}" if field else problem)
@@ -45,10 +42,7 @@ class PartError(ValueError):
 
 
 def verify(value: Any, where: str = "", lead: Lead = ()) -> None:
-    """Raises `PartError` for the first part that is not what its class says.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises `PartError` for the first part that is not what its class says."""
     if isinstance(value, tuple | list):
         for i, part in enumerate(value):
             verify(part, f"{where}.{i}".lstrip("."), lead)
@@ -104,10 +98,7 @@ def _check_constructed(value: Any) -> None:
 
 
 def fits(value: Any, hint: Any, *, with_axes: bool = False) -> bool:
-    """Whether a value is what an annotation says; axes of arrays count for classes that are not stacked.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Whether a value is what an annotation says; axes of arrays count for classes that are not stacked."""
     again = functools.partial(fits, with_axes=with_axes)
     if hint is Any:
         return True
@@ -160,10 +151,7 @@ def _described(value: Any) -> str:
 
 
 def matching(expected: Sequence[Any], found: Sequence[Any], path: str | Path) -> list[jax.Array]:
-    """The arrays that were found in a file, which have the number, shapes and types of those that are expected.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """The arrays that were found in a file, which have the number, shapes and types of those that are expected."""
     forms = [[(array.shape, str(array.dtype)) for array in arrays] for arrays in (expected, found)]
     for i, (one, other) in enumerate(itertools.zip_longest(*forms, fillvalue="nothing")):
         if one != other:

@@ -29,7 +29,7 @@ from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.coordinates import fit_frame, stack_modules
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM
 from ggpi.ghm.vae import VAEConfig
@@ -209,7 +209,7 @@ def numbers(value: Any) -> dict[str, Any]:
 def _answers(value: Any) -> dict[str, Any]:
     states, actions, key = _questions(value)
     match value:
-        case AbstractModel():
+        case AbstractGHM():
             noise = jnp.linspace(-1, 1, value.noise_size)
             return {"push": jax.vmap(lambda x, a: value.push(x, a, noise))(states, actions)}
         case GHMs():
@@ -257,7 +257,7 @@ def _questions(value: Any) -> tuple[Any, Any, Any]:
     states = jnp.sin(jnp.arange(4.0 * size)).reshape(4, size)
     if isinstance(value, ggpi.TabularPolicy):
         states = jnp.arange(3)
-    discrete = isinstance(value, AbstractModel) and value.frame.num_actions is not None
+    discrete = isinstance(value, AbstractGHM) and value.frame.num_actions is not None
     actions = jnp.array([0, 1, 2, 0]) if discrete else jnp.cos(jnp.arange(8.0)).reshape(4, 2)
     return (
         states,

@@ -15,7 +15,7 @@ from ggpi.diagnosis.measures import draw
 from ggpi.envs import LinearGaussian, WorldVectorEnv
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import Frame, fit_frame
-from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.linear import linear_policy, maze_policies
 
@@ -28,7 +28,7 @@ BETA = GAMMA * (1 - ALPHA)
 FRAME = fit_frame(np.ones((2, 1)), np.ones((2, 1)), np.ones((2, 1)), StateSpec(("x",)), None)
 
 
-class Exact(AbstractDensityModel):
+class Exact(AbstractDensityGHM):
     """μ of the linear-Gaussian system, with faults to choose from."""
 
     frame: Frame

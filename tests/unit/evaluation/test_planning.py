@@ -13,7 +13,7 @@ from ggpi import rewards
 from ggpi.agent import agent as agents
 from ggpi.evaluation.planning import choose, pooled
 from ggpi.ghm.coordinates import Frame, fit_frame, stack_modules
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.policies import PolicyBank
 
 GAMMA = 0.9
@@ -219,7 +219,7 @@ def test_states_that_a_function_calls_terminal_are_not_left():
 SIZE = 6
 
 
-class Exposed(AbstractModel):
+class Exposed(AbstractGHM):
     """Two numbers of noise, then the action: samples tell what they were made of."""
 
     frame: Frame

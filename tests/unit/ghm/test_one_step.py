@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from chance import error_of_mean
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.ghm.one_step import after, unroll
 from ggpi.policies.linear import LinearPolicy
 
@@ -19,7 +19,7 @@ STATE, ACTION = np.array([2.0, -1.0]), np.array([1.5])
 POLICY = LinearPolicy(jnp.asarray(GAIN, jnp.float32), jnp.zeros(1), jnp.full(1, NOISE), low=-1e3, high=1e3)
 
 
-class Truth(AbstractModel):
+class Truth(AbstractGHM):
     """x′ = A x + B a + σ ε."""
 
     frame: Any = None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ggpi.data import Transitions
-from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.learning.loop import Setting, initial_state, run_chunk, score
 from ggpi.learning.losses import CETD, LL2TD
 from ggpi.learning.recipe import Recipe
@@ -20,7 +20,7 @@ from ggpi.policies.bank import PolicyBank
 KEY = jax.random.key(0)
 
 
-class Point(AbstractDensityModel):
+class Point(AbstractDensityGHM):
     """N(x + centre, 1), which counts the batches that it has seen."""
 
     frame: Any

@@ -9,14 +9,14 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from ggpi.data import Transitions
-from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.learning.losses import LL2TD
 from ggpi.policies.bank import PolicyBank
 
 KEY = jax.random.key(0)
 
 
-class Near(AbstractDensityModel):
+class Near(AbstractDensityGHM):
     """N(x, 1), whatever the action."""
 
     frame: Any

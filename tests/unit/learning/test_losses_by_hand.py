@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from ggpi.data import Transitions
-from ggpi.ghm.learned import AbstractDensityModel
+from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.learning.losses import CEMC, CETD, LL2TD, act, ask
 from ggpi.policies.bank import PolicyBank
 
@@ -20,7 +20,7 @@ batch_of = eqx.filter_jit(lambda loss, *given: loss.batch(*given, key=KEY))
 draw_of = eqx.filter_jit(lambda loss, *given: loss.draw(*given, key=KEY))
 
 
-class Shifted(AbstractDensityModel):
+class Shifted(AbstractDensityGHM):
     """N(x + a + centre, scale²); its loss is the squared distance to x + centre."""
 
     frame: Any

@@ -14,7 +14,7 @@ from ggpi import TabularMDP, TabularPolicy, Transitions
 from ggpi.data import StateSpec
 from ggpi.ghm import ExactGHM
 from ggpi.ghm.coordinates import fit_frame
-from ggpi.ghm.learned import AbstractModel
+from ggpi.ghm.learned import AbstractGHM
 from ggpi.learning.losses import CEMC, CETD, Batch, ask
 from ggpi.learning.targets import (
     draw_rows,
@@ -52,7 +52,7 @@ class OnALine(eqx.Module):
         return jnp.minimum((jax.random.uniform(key) >= row).sum(), row.shape[0] - 1)
 
 
-class Truth(AbstractModel):
+class Truth(AbstractGHM):
     """μ itself, as a model of vectors of one number."""
 
     frame: Any

@@ -58,7 +58,7 @@ FIELDS = [
     ("plain", (0.5, 0), {"array": "inf"}, "unknown structure"),
     ("plain", (3,), {"array": "none", "jax": True}, "there is no array 'none'"),
     ("plain", (0.5, 0), {"dict": [[{"list": []}, 1]]}, "expected distinct keys"),
-    ("plain", (0.5, 0), {"class": "ggpi.ghm.learned:AbstractModel", "fields": {"frame": 1}}, "abstract"),
+    ("plain", (0.5, 0), {"class": "ggpi.ghm.learned:AbstractGHM", "fields": {"frame": 1}}, "abstract"),
     (
         "plain",
         (0.5, 0),

@@ -17,10 +17,7 @@ from ggpi.envs.ant.observation import INDEX, SIGNS, SPEC, observe
 
 
 class AntDynamics:
-    """`step(states, actions, rng)` on arrays [n, 35] and [n, 8]; nothing is random in it.
-
-    Beyond the paper: the truth that models are compared with, and the oracle of the planner
-    """
+    """`step(states, actions, rng)` on arrays [n, 35] and [n, 8]; nothing is random in it."""
 
     spec = SPEC
 
@@ -44,10 +41,7 @@ class AntDynamics:
 
 
 def restore(states: Float[np.ndarray, "n 35"]) -> tuple[np.ndarray, np.ndarray]:
-    """Generalised positions [n, 15] and velocities [n, 14] of observed states: the inverse of `observe`.
-
-    Beyond the paper: observations are states, and can be started from
-    """
+    """Generalised positions [n, 15] and velocities [n, 14] of observed states: the inverse of `observe`."""
     states = np.asarray(states, float)
     forward, up = _orthonormal(states[:, INDEX["forward"]], states[:, INDEX["up"]])
     axes = np.stack([forward, np.cross(up, forward), up], axis=1)

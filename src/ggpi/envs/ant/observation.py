@@ -59,10 +59,7 @@ RADIUS = 0.08
 def observe(
     qpos: Float[np.ndarray, "*n 15"], qvel: Float[np.ndarray, "*n 14"]
 ) -> Float32[np.ndarray, "*n 35"]:
-    """The 35 numbers from MuJoCo's generalised positions and velocities.
-
-    Beyond the paper: the paper names some of its 35 numbers, not all
-    """
+    """The 35 numbers from MuJoCo's generalised positions and velocities."""
     axes = body_axes(qpos[..., 3:7])
     joints = qpos[..., 7:] * SIGNS
     spin = np.einsum("...ij,...i->...j", axes, qvel[..., 3:6])
@@ -81,10 +78,7 @@ def observe(
 
 
 def body_axes(quaternion: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n 3 3"]:
-    """The body's three axes in the world, one per row.
-
-    Beyond the paper: the usual formula
-    """
+    """The body's three axes in the world, one per row."""
     w, x, y, z = np.moveaxis(quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True), -1, 0)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
@@ -95,10 +89,7 @@ def body_axes(quaternion: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n 3 
 
 
 def feet_in_body(joints: Float[np.ndarray, "*n 8"]) -> Float[np.ndarray, "*n 4 3"]:
-    """The centres of the four feet, seen from the torso.
-
-    Beyond the paper: forward kinematics of the model that gymnasium ships
-    """
+    """The centres of the four feet, seen from the torso."""
     hip, ankle = joints[..., 0::2], joints[..., 1::2]
     along = ANGLES + hip
     reach = ANKLE + SHIN * np.cos(ankle)

@@ -39,10 +39,7 @@ TOO_FAST = 1e3
 
 @functools.cache
 def model() -> mujoco.MjModel:
-    """The compiled ant; shared, so not to be changed.
-
-    Beyond the paper: the paper's own model is not published
-    """
+    """The compiled ant; shared, so not to be changed."""
     path = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "ant.xml"
     spec = mujoco.MjSpec.from_file(str(path))
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -57,27 +54,18 @@ def model() -> mujoco.MjModel:
 
 @functools.cache
 def motor_order() -> np.ndarray:
-    """For each motor of the model, the place of its joint in our actions.
-
-    Beyond the paper: bookkeeping
-    """
+    """For each motor of the model, the place of its joint in our actions."""
     ours = [model().joint(name).id for name in JOINTS]
     return np.array([ours.index(joint) for joint in model().actuator_trnid[:, 0]])
 
 
 def controls(action: Float[np.ndarray, "*n 8"]) -> Float[np.ndarray, "*n 8"]:
-    """Motor commands of an action: clipped to [−1, 1], signed and ordered as in the model.
-
-    Beyond the paper: bookkeeping
-    """
+    """Motor commands of an action: clipped to [−1, 1], signed and ordered as in the model."""
     return (np.clip(action, -1, 1) * SIGNS)[..., motor_order()]
 
 
 def check_action(action: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The action as float64 of the given shape; NaN is refused, other values are clipped later.
-
-    Beyond the paper: input checks
-    """
+    """The action as float64 of the given shape; NaN is refused, other values are clipped later."""
     values = np.asarray(action, np.float64)
     if values.shape != shape:
         raise ValueError(f"actions have shape {shape}, got {values.shape}")
@@ -87,16 +75,10 @@ def check_action(action: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def diverged(qpos: Float[np.ndarray, "*n 15"], qvel: Float[np.ndarray, "*n 14"]) -> Any:
-    """Whether a simulation has left the finite world.
-
-    Beyond the paper: observations must never be NaN
-    """
+    """Whether a simulation has left the finite world."""
     return ~(np.isfinite(qpos).all(axis=-1) & (np.abs(qvel) < TOO_FAST).all(axis=-1))
 
 
 def batch(num_ants: int, num_threads: int) -> Batch:
-    """`num_ants` simulations, stepped on `num_threads` threads.
-
-    Beyond the paper: speed
-    """
+    """`num_ants` simulations, stepped on `num_threads` threads."""
     return Batch(model(), num_ants, num_threads)

@@ -18,10 +18,7 @@ GREEN = np.array([0.13, 0.53, 0.2, 0.8], np.float32)
 
 
 class Camera:
-    """Follows the ant from behind and above; shadows, reflections and multisampling are off, which is quick.
-
-    Beyond the paper: to look at what the policies do
-    """
+    """Follows the ant from behind and above; shadows, reflections and multisampling are off, which is quick."""
 
     def __init__(self, width: int = 480, height: int = 360, distance: float = 7.0):
         model = physics.model()
@@ -65,10 +62,7 @@ class Camera:
 
 
 def open_context(width: int, height: int) -> Any:
-    """An OpenGL context of the kind in MUJOCO_GL, else of the first kind that is installed.
-
-    Beyond the paper: servers have no screen
-    """
+    """An OpenGL context of the kind in MUJOCO_GL, else of the first kind that is installed."""
     kind = opengl.choose()
     try:
         if not kind:

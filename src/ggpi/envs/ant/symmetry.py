@@ -24,10 +24,7 @@ LEGGED = {"joints": 2, "joint_speeds": 2, "feet": 1}
 
 
 def turn_world(state: Float[Array, "35"], quarters: Int[Array, ""] | int) -> Float[Array, "35"]:
-    """The state after turning the world by quarter turns, anticlockwise seen from above.
-
-    Beyond the paper: a symmetry of the ant's plane
-    """
+    """The state after turning the world by quarter turns, anticlockwise seen from above."""
     cos, sin = jnp.array([1.0, 0, -1, 0])[quarters % 4], jnp.array([0.0, 1, 0, -1])[quarters % 4]
     for group in TURNED:
         first = INDEX[group].start
@@ -37,10 +34,7 @@ def turn_world(state: Float[Array, "35"], quarters: Int[Array, ""] | int) -> Flo
 
 
 def rename_legs(state: Float[Array, "35"], legs: Int[Array, ""] | int) -> Float[Array, "35"]:
-    """The same ant with leg k + `legs` called leg k: its x-axis is turned by as many quarter turns.
-
-    Beyond the paper: a symmetry of the ant's body
-    """
+    """The same ant with leg k + `legs` called leg k: its x-axis is turned by as many quarter turns."""
     forward, up = state[INDEX["forward"]], state[INDEX["up"]]
     axes = jnp.stack([forward, jnp.cross(up, forward), -forward, -jnp.cross(up, forward)])
     state = state.at[INDEX["forward"]].set(axes[legs % 4])
@@ -52,10 +46,7 @@ def rename_legs(state: Float[Array, "35"], legs: Int[Array, ""] | int) -> Float[
 def canonical(
     state: Float[Array, "35"], direction: Int[Array, ""] | int
 ) -> tuple[Float[Array, "35"], Int[Array, ""]]:
-    """The state turned so that `direction` is +x, legs renamed so that the body faces there; and by how many.
-
-    Beyond the paper: one network for four policies
-    """
+    """The state turned so that `direction` is +x, legs renamed so that the body faces there; and by how many."""
     turned = turn_world(state, -direction)
     forward, up = turned[INDEX["forward"]], turned[INDEX["up"]]
     x, y = forward[0], jnp.cross(up, forward)[0]
@@ -64,16 +55,10 @@ def canonical(
 
 
 def back(action: Float[Array, "A"], legs: Int[Array, ""] | int) -> Float[Array, "A"]:
-    """The action with the legs' own names.
-
-    Beyond the paper: one network for four policies
-    """
+    """The action with the legs' own names."""
     return jnp.roll(action, 2 * legs)
 
 
 def forth(action: Float[Array, "A"], legs: Int[Array, ""] | int) -> Float[Array, "A"]:
-    """The action with the legs renamed: the inverse of `back`.
-
-    Beyond the paper: one network for four policies
-    """
+    """The action with the legs renamed: the inverse of `back`."""
     return jnp.roll(action, -2 * legs)

@@ -87,27 +87,18 @@ def near(place: np.ndarray, target: np.ndarray | None, radius: float) -> Any:
 
 
 def reason(diverged: bool, reached: bool) -> str | None:
-    """Why an episode terminated, None if it did not.
-
-    Beyond the paper: reaching the target ends the episode, not the world
-    """
+    """Why an episode terminated, None if it did not."""
     return "diverged" if diverged else "reached" if reached else None
 
 
 def info(target: np.ndarray | None, reason: str | None = None) -> dict[str, Any]:
-    """What `info` says: the target if there is one, and the reason of an end.
-
-    Beyond the paper: reaching the target ends the episode, not the world
-    """
+    """What `info` says: the target if there is one, and the reason of an end."""
     said = {} if target is None else {"target": target.copy()}
     return said if reason is None else said | {"reason": reason, "world_ended": reason == "diverged"}
 
 
 def check_wish(wish: Any) -> Any:
-    """ "random", None or two finite numbers; anything else is refused.
-
-    Beyond the paper: input checks
-    """
+    """ "random", None or two finite numbers; anything else is refused."""
     if wish is None or (isinstance(wish, str) and wish == "random"):
         return wish
     try:
@@ -120,10 +111,7 @@ def check_wish(wish: Any) -> Any:
 
 
 def check_radius(radius: float) -> float:
-    """A positive, finite radius.
-
-    Beyond the paper: input checks
-    """
+    """A positive, finite radius."""
     if not (np.isfinite(radius) and radius > 0):
         raise ValueError(f"the radius of a target is a positive number, got {radius}")
     return float(radius)

@@ -27,8 +27,6 @@ class SparseAntVector(VectorEnv):
 
     `reset(options={"target": …, "reset_mask": …})` gives the target anew, and resets only the ants of a
     boolean mask [N]. The numbers of threads and of ants do not change what one ant does.
-
-    Beyond the paper: the paper collects with many machines; this fits two cores
     """
 
     metadata = {  # noqa: RUF012, as gymnasium writes it

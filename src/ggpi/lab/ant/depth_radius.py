@@ -54,10 +54,7 @@ class Config:
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
-    """Episodes of each depth at each radius and at each distance.
-
-    Beyond the paper: when depth helps
-    """
+    """Episodes of each depth at each radius and at each distance."""
     fit = replace(getattr(FitConfig, config.preset)(), seed=config.seed)
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
@@ -86,10 +83,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def measure(config: Config, fit: FitConfig, depth: int, given: tuple[Any, ...]) -> dict[str, float]:
-    """Success at one setting.
-
-    Beyond the paper: when depth helps
-    """
+    """Success at one setting."""
     radius = given[2]
     return success(ant.planner(models(fit), depth, ant.budget(config.samples, depth), radius), *given)
 

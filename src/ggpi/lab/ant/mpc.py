@@ -35,18 +35,12 @@ def one_step_model(config: FitConfig) -> Any:
 
 
 def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
-    """Model-predictive control over walks of the base policies.
-
-    Beyond the paper: what the models of most others do
-    """
+    """Model-predictive control over walks of the base policies."""
     return over_walks(one_step_model(config), radius, num_walks)
 
 
 def over_walks(model: Any, radius: float, num_walks: int) -> ant.Decide:
-    """Decisions from a one-step model.
-
-    Beyond the paper: what the models of most others do
-    """
+    """Decisions from a one-step model."""
     given = model, PolicyBank(pretrained("ant-policies"))
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:

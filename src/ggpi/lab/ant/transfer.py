@@ -153,10 +153,7 @@ def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, 
 
 
 def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> dict[str, Any]:
-    """The same with several first actions scored, or with the decoder's means in the place of samples.
-
-    Beyond the paper: two variants, at the same number of draws, for one seed of models
-    """
+    """The same with several first actions scored, or with the decoder's means in the place of samples."""
     ghms, samples = models(fit), ant.budget(max(config.samples), depth)
     if variant == "first-actions":
         few = max(samples // TRIED, 1)
@@ -166,10 +163,7 @@ def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> 
 
 
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
-    """Episodes of the same planner with the simulator in the models' place.
-
-    Beyond the paper: what perfect models would score
-    """
+    """Episodes of the same planner with the simulator in the models' place."""
     few = replace(config, episodes=config.oracle_episodes)
     return play(few, lambda: ant.oracle(depth, ant.budget(config.oracle_samples, depth), config.radius))
 

@@ -92,10 +92,7 @@ class Config:
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
-    """Learns models of every world from both kinds of data, and plays all rewards.
-
-    Beyond the paper: its worlds have continuous actions, or exact models
-    """
+    """Learns models of every world from both kinds of data, and plays all rewards."""
     tasks = {
         f"{name}/explore-{share:g}": partial(play_world, config, name, share)
         for name in config.worlds
@@ -105,10 +102,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
-    """All rewards of one world, with models of one kind of data.
-
-    Beyond the paper: discrete actions
-    """
+    """All rewards of one world, with models of one kind of data."""
     world = WORLDS[name]
     policies = world.base_policies()
     data = collect(
@@ -135,10 +129,7 @@ def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
 
 
 def make_agents(config: Config, world: World, ghms: GHMs, reward: Any) -> dict[str, Any]:
-    """An agent for each mode and depth, one for each mode that knows no ends, and GPI with simulated futures.
-
-    Beyond the paper: discrete actions
-    """
+    """An agent for each mode and depth, one for each mode that knows no ends, and GPI with simulated futures."""
     settings: dict[str, Any] = {"num_samples": config.num_samples}
     agents: dict[str, Any] = {}
     for mode in MODES:

@@ -75,10 +75,7 @@ def _train(network: Any, states: Any, best: Any, steps: int) -> Any:
 
 
 def fitted_policy(states: np.ndarray, q: np.ndarray, steps: int, *, key: Key) -> CategoricalPolicy:
-    """A softmax network that is taught the greedy actions of q [B, A] by cross-entropy.
-
-    Beyond the paper: Algorithm 1 improves state by state; a network needs a rule for all of them
-    """
+    """A softmax network that is taught the greedy actions of q [B, A] by cross-entropy."""
     best = jnp.asarray(q.argmax(axis=1), jnp.int32)
     network = _train(_network(key), jnp.asarray(states, jnp.float32), best, steps)
     return CategoricalPolicy(network, "π", NUM_ACTIONS)

@@ -89,10 +89,7 @@ class Config:
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
-    """Episodes of every agent.
-
-    Beyond the paper: a world in which depth 3 is needed
-    """
+    """Episodes of every agent."""
     few, deepest_first = replace(config, episodes=config.oracle_episodes), config.depths[::-1]
     true = {f"oracle/depth-{d}": partial(true_plan, few, d) for d in deepest_first}
     jobs: dict[str, Any] = {}
@@ -127,18 +124,12 @@ def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:
 
 
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
-    """Episodes of the same planner with the simulator in the models' place.
-
-    Beyond the paper: what perfect models would score
-    """
+    """Episodes of the same planner with the simulator in the models' place."""
     return play(config, oracle(PointMaze(config.maze), depth, config.oracle_samples))
 
 
 def oracle(world: PointMaze, depth: int, samples: int) -> agents.Decide:
-    """The planner on the simulator, at the budget of `samples` for each GSP of depth 2.
-
-    Beyond the paper: what perfect models would score
-    """
+    """The planner on the simulator, at the budget of `samples` for each GSP of depth 2."""
     return agents.oracle(
         world,
         maze.policies(),

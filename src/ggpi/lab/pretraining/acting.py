@@ -17,10 +17,7 @@ from ggpi.types import Key
 
 @jit
 def act(policy: GaussianPolicy, state: Any, direction: Any, *, key: Key) -> tuple[Any, Any, Any, Any]:
-    """Canonical states, actions in them, the actions as executed in the world, and their log-densities.
-
-    Beyond the paper: one network for four directions
-    """
+    """Canonical states, actions in them, the actions as executed in the world, and their log-densities."""
     turned, legs = jax.vmap(canonical)(state, direction)
     mean, std = jax.vmap(policy.distribution)(turned)
     action = mean + std * jax.random.normal(key, mean.shape)
@@ -29,8 +26,5 @@ def act(policy: GaussianPolicy, state: Any, direction: Any, *, key: Key) -> tupl
 
 
 def clipped(gradient: Any, longest: float) -> Any:
-    """The gradient, made no longer than `longest`.
-
-    Beyond the paper: learning does not jump
-    """
+    """The gradient, made no longer than `longest`."""
     return optax.clip_by_global_norm(longest).update(gradient, optax.EmptyState())[0]

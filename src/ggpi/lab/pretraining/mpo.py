@@ -79,10 +79,7 @@ class MPO:
 
 
 class Duals(NamedTuple):
-    """Temperature and multipliers before softplus, which keeps them positive.
-
-    Beyond the paper: Abdolmaleki et al., 2018
-    """
+    """Temperature and multipliers before softplus, which keeps them positive."""
 
     temperature: Float[Array, ""]
     mean: Float[Array, "A"]
@@ -90,20 +87,14 @@ class Duals(NamedTuple):
 
 
 class Networks(NamedTuple):
-    """What has a target copy.
-
-    Beyond the paper: bookkeeping
-    """
+    """What has a target copy."""
 
     policy: GaussianPolicy
     critic: MLP
 
 
 class Learner(eqx.Module):
-    """Everything that learning changes, but for the replay buffer.
-
-    Beyond the paper: bookkeeping
-    """
+    """Everything that learning changes, but for the replay buffer."""
 
     online: Networks
     target: Networks
@@ -120,10 +111,7 @@ class Learner(eqx.Module):
 def e_step(
     q: Float[Array, "M B"], temperature: Float[Array, ""], epsilon: float
 ) -> tuple[Float[Array, "M B"], Float[Array, ""]]:
-    """Weights of the sampled actions, and the temperature's loss.
-
-    Beyond the paper: Abdolmaleki et al., 2018
-    """
+    """Weights of the sampled actions, and the temperature's loss."""
     scaled = jax.lax.stop_gradient(q) / temperature
     weights = jax.lax.stop_gradient(jax.nn.softmax(scaled, axis=0))
     log_mean = jax.nn.logsumexp(scaled, axis=0) - jnp.log(q.shape[0])
@@ -141,8 +129,6 @@ def mpo_loss(
     """The sum of all losses of policy, temperature and multipliers; and the KL divergences.
 
     `online` and `target` are (mean, std); `actions` were drawn from the target policy.
-
-    Beyond the paper: Abdolmaleki et al., 2018
     """
     (mean, std), (old_mean, old_std) = online, jax.lax.stop_gradient(target)
     weights, temperature_loss = e_step(q, softplus(duals.temperature), config.epsilon)
@@ -156,19 +142,13 @@ def mpo_loss(
 
 
 def penalty(kl: Float[Array, "A"], alpha: Float[Array, "A"], epsilon: float) -> Float[Array, ""]:
-    """α KL for the policy, and α (ε − KL) for the multiplier, each blind to the other.
-
-    Beyond the paper: Abdolmaleki et al., 2018
-    """
+    """α KL for the policy, and α (ε − KL) for the multiplier, each blind to the other."""
     hold = jax.lax.stop_gradient
     return (hold(alpha) * kl + alpha * (epsilon - hold(kl))).sum()
 
 
 def gaussian_kl(m: Array, s: Array, n: Array, t: Array) -> Array:
-    """KL(N(m, s²) ‖ N(n, t²)) in each coordinate.
-
-    Beyond the paper: the usual formula
-    """
+    """KL(N(m, s²) ‖ N(n, t²)) in each coordinate."""
     return jnp.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5
 
 

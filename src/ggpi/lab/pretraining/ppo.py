@@ -31,10 +31,7 @@ from ggpi.types import Key
 
 @dataclass(frozen=True)
 class PPO:
-    """How to learn from each round of steps.
-
-    Beyond the paper: a second algorithm, quicker than MPO on two cores
-    """
+    """How to learn from each round of steps."""
 
     policy_widths: tuple[int, ...] = (128, 128)
     """Hidden layers of the policy."""
@@ -71,10 +68,7 @@ class PPO:
 
 
 class Learner(eqx.Module):
-    """Everything that learning changes.
-
-    Beyond the paper: bookkeeping
-    """
+    """Everything that learning changes."""
 
     policy: GaussianPolicy
     value: MLP
@@ -83,20 +77,14 @@ class Learner(eqx.Module):
 
 
 def new_learner(config: PPO, policy: GaussianPolicy, *, key: Key) -> Learner:
-    """A fresh value function and optimiser for a policy.
-
-    Beyond the paper: a second algorithm
-    """
+    """A fresh value function and optimiser for a policy."""
     value = MLP((len(policy.inputs), *config.value_widths, 1), key=key)
     optimiser = optax.adam(0.0).init(eqx.filter((policy, value), eqx.is_array))
     return Learner(policy, value, optimiser, jnp.full((), config.learning_rate))
 
 
 def round_of(config: PPO, learner: Learner, walkers: Walkers, *, key: Key) -> tuple[Learner, dict[str, Any]]:
-    """Lets the ants walk for `horizon` steps, then learns from them; returns what happened in numbers.
-
-    Beyond the paper: a second algorithm
-    """
+    """Lets the ants walk for `horizon` steps, then learns from them; returns what happened in numbers."""
     *keys, last = jax.random.split(key, config.horizon + 1)
     walked = []
     for now in keys:
@@ -115,10 +103,7 @@ def round_of(config: PPO, learner: Learner, walkers: Walkers, *, key: Key) -> tu
 
 @jit
 def update(config, learner, turned, action, log_prob, steps, *, key: Key) -> tuple[Learner, dict[str, Any]]:
-    """Several epochs of clipped policy gradients on one round of steps.
-
-    Beyond the paper: a second algorithm
-    """
+    """Several epochs of clipped policy gradients on one round of steps."""
     value = jax.vmap(jax.vmap(partial(value_of, learner)))
     following, _ = jax.vmap(jax.vmap(canonical))(steps["next_state"], steps["direction"].astype(jnp.int32))
     before = value(turned)
@@ -151,10 +136,7 @@ def update(config, learner, turned, action, log_prob, steps, *, key: Key) -> tup
 
 
 def value_of(learner: Learner, turned: Any) -> Any:
-    """V of a canonical state.
-
-    Beyond the paper: a second algorithm
-    """
+    """V of a canonical state."""
     return learner.value(seen(turned, learner.policy.inputs, learner.policy.scale))[0]
 
 
@@ -162,8 +144,6 @@ def advantages(config: PPO, before: Any, after: Any, steps: dict[str, Any]) -> A
     """Generalised advantages Âₜ = δₜ + γλ Âₜ₊₁, δₜ = r + γ V(x′) − V(x).
 
     There is no V after a fall and no Âₜ₊₁ after a cut.
-
-    Beyond the paper: a second algorithm
     """
     delta = (
         config.reward_scale * steps["reward"] + config.gamma * jnp.where(steps["fell"], 0.0, after) - before
@@ -178,10 +158,7 @@ def advantages(config: PPO, before: Any, after: Any, steps: dict[str, Any]) -> A
 
 
 def loss(params, static, config: PPO, turned, action, log_prob, advantage, target) -> tuple[Any, Any]:
-    """The clipped objective, the squared error of V, and the entropy; also the KL divergence so far.
-
-    Beyond the paper: a second algorithm
-    """
+    """The clipped objective, the squared error of V, and the entropy; also the KL divergence so far."""
     policy, critic = eqx.combine(params, static)
     mean, std = jax.vmap(policy.distribution)(turned)
     log_ratio = norm.logpdf(action, mean, std).sum(axis=-1) - log_prob

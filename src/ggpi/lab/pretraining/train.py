@@ -202,19 +202,13 @@ def pretrain(
 
 
 def provenance(config: Config, command: str) -> dict[str, Any]:
-    """The command, config and versions that make a run what it is.
-
-    Beyond the paper: shipped weights say where they come from
-    """
+    """The command, config and versions that make a run what it is."""
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     return {"command": command, "config": asdict(config), "versions": versions}
 
 
 def curve(training: Training) -> dict[str, list[float]]:
-    """What the training curve shows, column by column, against the steps of all ants.
-
-    Beyond the paper: shipped weights say how they were learned
-    """
+    """What the training curve shows, column by column, against the steps of all ants."""
     config = training.config
     horizon = (config.ppo if config.algorithm == "ppo" else config.mpo).horizon
     per_round = config.walk.num_ants * horizon

@@ -53,10 +53,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class Steps:
-    """One step of every ant, or many stacked: time first, then ants.
-
-    Beyond the paper: bookkeeping
-    """
+    """One step of every ant, or many stacked: time first, then ants."""
 
     state: Any
     direction: Any
@@ -167,27 +164,18 @@ def velocities(
 
 
 def stack(steps: list[Steps]) -> Steps:
-    """Consecutive steps as one, time first.
-
-    Beyond the paper: bookkeeping
-    """
+    """Consecutive steps as one, time first."""
     columns = zip(*(as_dict(step).values() for step in steps), strict=True)
     return Steps(*(np.stack(column) for column in columns))
 
 
 def as_dict(steps: Steps) -> dict[str, np.ndarray]:
-    """The columns by name.
-
-    Beyond the paper: bookkeeping
-    """
+    """The columns by name."""
     return {field.name: getattr(steps, field.name) for field in fields(steps)}
 
 
 def summary(steps: Steps) -> dict[str, float]:
-    """How well the ants walked: distance per step along and across, falls per step, reward.
-
-    Beyond the paper: what a training curve shows
-    """
+    """How well the ants walked: distance per step along and across, falls per step, reward."""
     along, across = velocities(steps.state, steps.next_state, steps.direction)
     return {
         "along": float(along.mean() * CONTROL_STEP),

@@ -22,10 +22,7 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Archive:
-    """The members of a zip by name; `path` and `field` name it in errors.
-
-    Beyond the paper: policies trained with PyTorch come in zips
-    """
+    """The members of a zip by name; `path` and `field` name it in errors."""
 
     def __init__(self, file: Any, path: str | Path, field: str | None = None):
         self._path, self._field = path, field
@@ -58,10 +55,7 @@ class Archive:
 
 @contextlib.contextmanager
 def damaged(path: str | Path, field: str | None, problem: str) -> Iterator[None]:
-    """Turns whatever a library raises over a file's content into a `FileError`.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Turns whatever a library raises over a file's content into a `FileError`."""
     try:
         yield
     except (FileError, MemoryError):

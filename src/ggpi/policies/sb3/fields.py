@@ -23,18 +23,12 @@ PACKAGES = ("stable_baselines3", "sb3_contrib", "gymnasium", "gym")
 
 
 def admits(name: Name) -> bool:
-    """Which names a file of Stable-Baselines3 may hold: its own classes, spaces, and NumPy's generators.
-
-    Beyond the paper: all of them are records, none is the real thing
-    """
+    """Which names a file of Stable-Baselines3 may hold: its own classes, spaces, and NumPy's generators."""
     return name.module.split(".")[0] in PACKAGES or name.module.startswith("numpy.random.")
 
 
 def pickled(path: Path, about: dict[str, Any], field: str) -> Any:
-    """The pickled part of a field of the JSON, as records.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """The pickled part of a field of the JSON, as records."""
     entry = about.get(field)
     encoded = entry.get(":serialized:") if isinstance(entry, dict) else None
     if not isinstance(encoded, str):
@@ -47,20 +41,14 @@ def pickled(path: Path, about: dict[str, Any], field: str) -> Any:
 
 
 def observation_size(path: Path, about: dict[str, Any]) -> int:
-    """The length of observations, if they are vectors.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """The length of observations, if they are vectors."""
     space = _space(path, about, "observation_space", ("Box",))
     low, _ = _bounds(path, "data.observation_space", space)
     return len(low)
 
 
 def action_space(path: Path, about: dict[str, Any]) -> Box | Discrete:
-    """The space of actions: vectors, or numbers from 0.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """The space of actions: vectors, or numbers from 0."""
     field = "data.action_space"
     space = _space(path, about, "action_space", ("Box", "Discrete"))
     if space.name == "Discrete":
@@ -110,10 +98,7 @@ def _bounds(path: Path, field: str, space: Record) -> tuple[np.ndarray, np.ndarr
 
 
 def statistics(path: Path, size: int) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Mean, variance, ε and limit of what `VecNormalize.save` wrote.
-
-    Beyond the paper: policies see what they saw in training
-    """
+    """Mean, variance, ε and limit of what `VecNormalize.save` wrote."""
     if not path.exists():
         raise FileNotFoundError(
             f"there is no file {path}; vecnormalize= expects the one that VecNormalize.save wrote, or (mean, var)"

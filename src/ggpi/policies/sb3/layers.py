@@ -27,10 +27,7 @@ STATES = 1e6
 
 
 class Actor(NamedTuple):
-    """Where the actor's layers are: sequences one after the other, then layers whose outputs are joined.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """Where the actor's layers are: sequences one after the other, then layers whose outputs are joined."""
 
     sequences: tuple[str, ...]
     last: tuple[str, ...]
@@ -47,10 +44,7 @@ ACTORS = {
 
 
 def is_of_actor(kind: str, name: str) -> bool:
-    """Whether the actor needs this tensor, or its presence means that the policy is not supported.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """Whether the actor needs this tensor, or its presence means that the policy is not supported."""
     actor = ACTORS[kind]
     return (
         name == "log_std" or name.startswith((*actor.sequences, *actor.last)) or "features_extractor." in name
@@ -66,10 +60,7 @@ def action_network(
     space: Box | Discrete,
     last: tuple[str, ...] | None = None,
 ) -> Network:
-    """The network from observations to the numbers of the action distribution; `last` replaces its last layers' names.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """The network from observations to the numbers of the action distribution; `last` replaces its last layers' names."""
     actor = ACTORS[kind] if last is None else ACTORS[kind]._replace(last=last)
     custom = [name for name in tensors if "features_extractor." in name]
     if custom:
@@ -96,10 +87,7 @@ def action_network(
 
 
 def log_std(path: Path, tensors: Tensors, size: int) -> Any:
-    """The logarithm of the deviation that PPO and A2C learn for each coordinate.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """The logarithm of the deviation that PPO and A2C learn for each coordinate."""
     values = tensor(path, tensors, "log_std")
     if values.shape != (size,):
         problem = f"shape {values.shape}, but actions have {size} numbers"
@@ -138,10 +126,7 @@ def _linear(path: Path, tensors: Tensors, name: str) -> tuple[np.ndarray, np.nda
 
 
 def tensor(path: Path, tensors: Tensors, name: str) -> np.ndarray:
-    """A tensor of this name, with finite numbers.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """A tensor of this name, with finite numbers."""
     if name not in tensors:
         there = abbreviate(sorted(tensors)) if tensors else "nothing of it"
         raise FileError(

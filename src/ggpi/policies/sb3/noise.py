@@ -33,10 +33,7 @@ LOG_STD = {"ActorCriticPolicy": "log_std", "SACPolicy": "actor.log_std", "TQCPol
 
 
 class Exploration(NamedTuple):
-    """What was chosen of gSDE: whether actions are squashed, how σ comes from its tensor, and how far means go.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """What was chosen of gSDE: whether actions are squashed, how σ comes from its tensor, and how far means go."""
 
     is_squashed: bool
     uses_expln: bool
@@ -44,10 +41,7 @@ class Exploration(NamedTuple):
 
 
 def exploration(path: Path, about: dict[str, Any], chosen: dict[str, Any], kind: str) -> Exploration | None:
-    """What a file says of gSDE; None where actions are explored without it.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """What a file says of gSDE; None where actions are explored without it."""
     if not (about.get("use_sde") or chosen.get("use_sde")):
         return None
     if kind not in LOG_STD:
@@ -63,10 +57,7 @@ def exploration(path: Path, about: dict[str, Any], chosen: dict[str, Any], kind:
 
 
 def mean_layer(kind: str, chosen: Exploration) -> tuple[str]:
-    """The name of the layer that gives means: where they are limited, it is the first of a sequence.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """The name of the layer that gives means: where they are limited, it is the first of a sequence."""
     if kind == "ActorCriticPolicy":
         return ("action_net",)
     return ("actor.mu.0",) if math.isfinite(chosen.limit) else ("actor.mu",)
@@ -75,10 +66,7 @@ def mean_layer(kind: str, chosen: Exploration) -> tuple[str]:
 def feature_noise(
     path: Path, kind: str, tensors: Tensors, network: Network, chosen: Exploration
 ) -> FeatureNoise:
-    """Mean and deviation of the actions in a state.
-
-    Beyond the paper: the policies of Stable-Baselines3
-    """
+    """Mean and deviation of the actions in a state."""
     name = LOG_STD[kind]
     logs = tensor(path, tensors, name).astype(np.float64)
     actions, features = network.weights[-1].shape

@@ -16,27 +16,18 @@ DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"
 
 
 class UnreadableError(Exception):
-    """What is wrong with a pickle, from inside of its reader.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """What is wrong with a pickle, from inside of its reader."""
 
 
 class Name(NamedTuple):
-    """A class or function that a pickle names.
-
-    Beyond the paper: what a pickle says about an object, without the object
-    """
+    """A class or function that a pickle names."""
 
     module: str
     name: str
 
 
 class Dtype:
-    """numpy.dtype("f4", …) and its byte order.
-
-    Beyond the paper: files of other people's policies are data, not programs
-    """
+    """numpy.dtype("f4", …) and its byte order."""
 
     def __init__(self, code: Any, *_: Any):
         if code not in DTYPES:
@@ -52,10 +43,7 @@ class Dtype:
 
 
 class Array:
-    """An array that is filled after it was made; until then `values` is None.
-
-    Beyond the paper: files of other people's policies are data, not programs
-    """
+    """An array that is filled after it was made; until then `values` is None."""
 
     def __init__(self, *_: Any):
         self.values: np.ndarray | None = None
@@ -80,10 +68,7 @@ class Array:
 
 
 def check_sizes(what: str, sizes: Any) -> None:
-    """Raises unless these are a tuple of a few integers from 0.
-
-    Beyond the paper: files come from elsewhere
-    """
+    """Raises unless these are a tuple of a few integers from 0."""
     if not (
         isinstance(sizes, tuple) and len(sizes) <= AXES and all(type(n) is int and n >= 0 for n in sizes)
     ):

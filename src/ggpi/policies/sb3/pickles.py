@@ -29,10 +29,7 @@ INSTRUCTIONS = 50_000
 
 
 class Record:
-    """Stands for an object that is not made: its class's name, its arguments and its state.
-
-    Beyond the paper: what a pickle says about an object, without the object
-    """
+    """Stands for an object that is not made: its class's name, its arguments and its state."""
 
     __slots__ = ("args", "module", "name", "state")
 
@@ -68,8 +65,6 @@ def read_pickle(
 
     `admits` says which names may occur besides those of `builders` and NumPy's arrays; `outside` gives what the
     pickle keeps elsewhere.
-
-    Beyond the paper: files of other people's policies are data, not programs
     """
     if len(content) > BYTES:
         raise FileError(path, f"a pickle of more than {BYTES} bytes, the largest that is read", field=field)

@@ -83,8 +83,6 @@ def load_sb3(
     Policies with an MLP are read, with or without gSDE, of which actions in one state keep their distribution but
     lose their correlation over time. Nothing in the files is executed. One that is damaged, too large, or not supported
     (images, dictionaries, recurrent policies, custom networks) raises `ggpi.FileError`, which names the field.
-
-    Beyond the paper: policies that you already have
     """
     path = _existing(path)
     with path.open("rb", buffering=0) as file:

@@ -40,10 +40,7 @@ LEGACY = b"\x80\x02\x8a\x0a"
 
 
 class Storage(NamedTuple):
-    """Where a tensor's numbers are.
-
-    Beyond the paper: policies trained with PyTorch run in JAX
-    """
+    """Where a tensor's numbers are."""
 
     dtype: str
     key: str
@@ -51,10 +48,7 @@ class Storage(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """Which part of a storage a tensor is.
-
-    Beyond the paper: policies trained with PyTorch run in JAX
-    """
+    """Which part of a storage a tensor is."""
 
     storage: Storage
     offset: int
@@ -65,10 +59,7 @@ class Tensor(NamedTuple):
 def read_tensors(
     content: bytes, path: str | Path, field: str, wanted: Callable[[str], bool]
 ) -> dict[str, np.ndarray]:
-    """The tensors of a saved `state_dict` whose names are wanted, in single precision.
-
-    Beyond the paper: policies trained with PyTorch run in JAX
-    """
+    """The tensors of a saved `state_dict` whose names are wanted, in single precision."""
     if content.startswith(LEGACY):
         raise FileError(path, "written by PyTorch before 1.6: load and save it with a newer one", field=field)
     archive = Archive(io.BytesIO(content), path, field)
