@@ -33,7 +33,7 @@ Ties = Literal["uniform", "first", "random"]
 class OpenSetWarning(UserWarning):
     """Improvement over a set that is not suffix-closed: nothing is promised.
 
-    Paper: Thm 4.2, Ex D.3
+    Paper: Ex D.3
     """
 
 
@@ -69,7 +69,7 @@ def improve(
 def improve_head(q: QValues, *, tolerance: float | None = None, name: str = "head rule") -> TabularPolicy:
     """Acts in x as the head policies of the GSPs with the best V^ν(x), averaged over those tied, as in `improve`.
 
-    Paper: Thm 4.2, Alg 2
+    Paper: Thm 4.2
     """
     _check_closed(q, allow_open_set=False)
     _checked_values(q.array)
@@ -132,10 +132,7 @@ def _checked_values(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PolicyIteration:
-    """The policies π₀ … πₖ that were visited, and what they cost.
-
-    Paper: Alg 1
-    """
+    """The policies π₀ … πₖ that were visited, and what they cost."""
 
     policies: tuple[TabularPolicy, ...]
     stopped: Literal["optimal", "stable", "limit"]

@@ -73,10 +73,7 @@ class GSP:
 
 @dataclass(frozen=True)
 class GSPs:
-    """A set of GSPs, in order and without repeats.
-
-    Paper: Def 4.1
-    """
+    """A set of GSPs, in order and without repeats."""
 
     gsps: tuple[GSP, ...]
 
@@ -117,10 +114,7 @@ class GSPs:
 
 
 def gsp_set(gsps: GSPs | Iterable[GSP]) -> GSPs:
-    """A set of any GSPs.
-
-    Paper: Def 4.1
-    """
+    """A set of any GSPs."""
     return gsps if isinstance(gsps, GSPs) else GSPs(tuple(gsps))
 
 
@@ -132,7 +126,7 @@ def compositions(
     `alpha` is one number, or one per switch. With unequal α the suffixes of Π_m are not in Π_m, and its
     suffix closure is returned.
 
-    Paper: Prop 5.1, Alg 1
+    Paper: Prop 5.1
     """
     num_policies, depth = whole(num_policies, "num_policies"), whole(depth, "depth")
     if last is not None and not 0 <= last < num_policies:

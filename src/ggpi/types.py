@@ -39,7 +39,7 @@ class Policy(Protocol):
 class GHM(Protocol):
     """A generative model of μ(·|x, a), the state after a geometric time.
 
-    Paper: Def 2.2, Prop 2.3
+    Paper: Def 2.2
     """
 
     def sample(self, state: Any, action: Any, *, key: Key) -> Any: ...

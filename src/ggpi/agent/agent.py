@@ -58,10 +58,7 @@ from ggpi.types import Key, whole
 
 
 class Programs(NamedTuple):
-    """How values are estimated: means and variances [N, B, C], and what was sampled for them.
-
-    Paper: Thm 3.2
-    """
+    """How values are estimated: means and variances [N, B, C], and what was sampled for them."""
 
     compiled: Any
     on_host: Any
@@ -76,10 +73,7 @@ LARGEST = 2**28
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What the agent considered in a state, or in each of B states, and what it chose.
-
-    Paper: Alg 2, Fig 6
-    """
+    """What the agent considered in a state, or in each of B states, and what it chose."""
 
     gsps: GSPs
     value: np.ndarray
@@ -93,10 +87,7 @@ class Plan:
     paths: list[list[tuple[int, int]]]
 
     def samples(self, gsp: int) -> list[np.ndarray]:
-        """States [n, D] sampled at the ends of a GSP's segments; with the leading axes of a batch and of first actions.
-
-        Paper: Fig 6
-        """
+        """States [n, D] sampled at the ends of a GSP's segments; with the leading axes of a batch and of first actions."""
         return [level[b][place] for level, (b, place) in zip(self.levels, self.paths[gsp], strict=False)]
 
 
@@ -144,10 +135,7 @@ class GGPIAgent:
         self._set_reward(reward)
 
     def act(self, state: Any, *, key: Key) -> np.ndarray:
-        """An action for a state, or one for each of a batch.
-
-        Paper: Alg 2
-        """
+        """An action for a state, or one for each of a batch."""
         states, batch = self._checked_states(state)
         _, _, _, action, _ = self._decide(states, False, checked_key(key))
         return action.reshape((*batch, *action.shape[1:]))
@@ -165,7 +153,7 @@ class GGPIAgent:
     def plan(self, state: Any, *, key: Key) -> Plan:
         """Every GSP's value with its standard error, the choice, and the samples that speak for it.
 
-        Paper: Alg 2, Fig 6
+        Paper: Fig 6
         """
         states, batch = self._checked_states(state)
         mean, stderr, best, action, levels = self._decide(states, True, checked_key(key))
@@ -182,10 +170,7 @@ class GGPIAgent:
         return Plan(self.gsps, value, stderr, best, action, levels, self._paths)
 
     def with_reward(self, reward: Reward | Any) -> GGPIAgent:
-        """The same agent for another reward; one of the same kind needs no new compilation.
-
-        Paper: Alg 2
-        """
+        """The same agent for another reward; one of the same kind needs no new compilation."""
         other = copy.copy(self)
         other._calls = itertools.count()
         other._warner = self._warner.for_other_reward()

@@ -142,10 +142,7 @@ def _check_numbers(states: np.ndarray, num_states: int) -> None:
 
 
 def checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None) -> GSPs:
-    """All compositions of a depth, or the given set if it is suffix-closed and has its models.
-
-    Paper: Thm 4.2
-    """
+    """All compositions of a depth, or the given set if it is suffix-closed and has its models."""
     if (depth is None) == (gsps is None):
         raise ValueError("give either a depth or a set of switching policies")
     if gsps is None:

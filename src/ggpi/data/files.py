@@ -59,7 +59,7 @@ def write_npy(directory: str | Path, data: Transitions) -> None:
 
 @contextlib.contextmanager
 def writing_npy(directory: str | Path | None) -> Iterator[None]:
-    """Makes a directory ready for columns, and whole once all are written; old columns no longer count. None: nothing."""
+    """Prepares a directory for columns and marks it whole once all are written; does nothing for None."""
     if directory is None:
         yield
         return

@@ -22,8 +22,6 @@ class Transitions:
     A `terminated` transition enters a terminal state. A `truncated` one is merely the last that was
     recorded: the world goes on. `behaviour` is the index of the acting policy, −1 when unknown. Loose transitions
     are episodes of one row each: nothing follows them.
-
-    Paper: Thm 6.3
     """
 
     state: Any

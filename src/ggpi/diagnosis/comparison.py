@@ -228,10 +228,7 @@ def checked_values(reward: Reward, states: np.ndarray, actions: np.ndarray) -> A
 def paid_for(
     form: str, values: Any, states: np.ndarray, actions: np.ndarray, following: np.ndarray
 ) -> np.ndarray:
-    """The rewards of true steps [B].
-
-    Paper: Thm F.1
-    """
+    """The rewards of true steps [B]."""
     given = {"state": (states,), "state_action": (states, actions), "arrival": (following,)}[form]
     pay = pay_all if isinstance(values, OnHost) else _pay
     return np.asarray(pay(values, *(part[None, :, None] for part in given)))[0, :, 0]

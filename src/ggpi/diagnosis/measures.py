@@ -25,10 +25,7 @@ MATCHED = 512
 
 
 def measure(model: Any, truth: Truth, drawn: np.ndarray, *, key: Key) -> dict[str, Any]:
-    """All numbers of one model, and of its samples `drawn` [P, N, D], against the truth.
-
-    Paper: Fig 5, Fig 18
-    """
+    """All numbers of one model, and of its samples `drawn` [P, N, D], against the truth."""
     return likelihood(model, truth, key=key) | compare(truth, drawn)
 
 
@@ -59,10 +56,7 @@ def _exact_or_single(actions: np.ndarray) -> np.ndarray:
 
 
 def likelihood(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
-    """Per dimension: −log μ of a density model; of a VAE −ELBO at `kl_weight` 1 and a tighter bound.
-
-    Paper: Fig 5, Fig 18
-    """
+    """Per dimension: −log μ of a density model; of a VAE −ELBO at `kl_weight` 1 and a tighter bound."""
     count = truth.future.shape[1]
     x = np.repeat(truth.state, count, axis=0).astype(np.float32)
     a = _exact_or_single(np.repeat(truth.action, count, axis=0))

@@ -41,10 +41,7 @@ class Visit(NamedTuple):
 
 
 class Path(NamedTuple):
-    """X₁, X₂, … after a first action, and whether the world ended there.
-
-    Paper: Prop 2.3
-    """
+    """X₁, X₂, … after a first action, and whether the world ended there."""
 
     states: np.ndarray
     is_over: bool

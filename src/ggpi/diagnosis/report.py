@@ -41,8 +41,6 @@ def diagnose(
     of its dictionary observations that make the state). Distances are in units of the true displacement's
     spread, and `…_floor` is the same number between two sets of true futures. `left_out` counts the draws of T
     that lay beyond the record.
-
-    Paper: Fig 5, Fig 18
     """
     policies = ghms.policies if policies is None else policies
     if len(policies) != len(ghms.policies):

@@ -32,10 +32,7 @@ FEWEST = 256
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """P pairs (x, a) with N true futures each, and as many again to see how far truth is from truth.
-
-    Paper: Prop 2.3
-    """
+    """P pairs (x, a) with N true futures each, and as many again to see how far truth is from truth."""
 
     state: np.ndarray
     action: np.ndarray
@@ -68,8 +65,6 @@ def true_futures(
     environment is brought to such pairs again and again by its seeds (`ggpi.diagnosis.replay`); one that does not
     repeat itself, or a vector environment, is run with the policy alone and its record is followed. Of transitions,
     those of the policy are followed. Of observations that are dictionaries, `keys` says which parts make the state.
-
-    Paper: Prop 2.3, Eq 7
     """
     if isinstance(source, Transitions):
         return _followed(source, index, beta, seed)
@@ -168,8 +163,6 @@ def recorded_futures(data: Transitions, policy: int, beta: float, n: int, *, see
     record is left out and drawn again, which favours the near future a little: `left_out` says how often that
     happened. A terminated episode stays at its end, and no T lies beyond it. A record of which nothing can be
     followed tells no future but X₁, and is refused.
-
-    Paper: Eq 7
     """
     rng = np.random.default_rng(seed)
     length = followed_steps(data, policy)

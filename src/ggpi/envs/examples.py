@@ -147,8 +147,6 @@ def with_memory(mdp: TabularMDP, num_memories: int, update: Callable[[int, int, 
     """The MDP on pairs (state, memory), memory′ = update(memory, state, action); pair x·M + m.
 
     A policy with finite memory is a Markov policy of this MDP. At a terminal state memory stays as it is.
-
-    Paper: Ex D.1, Ex D.2
     """
     S, A, M = mdp.num_states, mdp.num_actions, num_memories
     P = np.zeros((S, M, A, S, M))

@@ -35,8 +35,6 @@ class LinearGaussian:
     """The system and its policy, as a world and as the exact law of its futures.
 
     `linear_policy(system.gain, system.bias, system.action_std, low=−∞, high=∞)` is the policy that acts.
-
-    Paper: Prop 2.3
     """
 
     A: Any
@@ -94,10 +92,7 @@ class LinearGaussian:
         return drift + rng.normal(size=drift.shape) @ _root(self.noise).T
 
     def components(self, state: Any, action: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """m_t [count, D] and S_t [count, D, D] for t = 1 … count.
-
-        Paper: Prop 2.3
-        """
+        """m_t [count, D] and S_t [count, D, D] for t = 1 … count."""
         F, push = self.closed_loop, self.B @ self.bias
         means = [self.A @ np.asarray(state, float) + self.B @ np.asarray(action, float)]
         covariances = [self.noise]
@@ -107,20 +102,14 @@ class LinearGaussian:
         return np.array(means), np.array(covariances)
 
     def mean(self, state: Any, action: Any, beta: Scalar) -> np.ndarray:
-        """E[X] under μ_β(·|x, a), exact.
-
-        Paper: Prop 2.3
-        """
+        """E[X] under μ_β(·|x, a), exact."""
         beta = check_gamma(beta, "β")
         first, _ = self.components(state, action, 1)
         rest = beta / (1 - beta) * self.B @ self.bias
         return (1 - beta) * np.linalg.solve(np.eye(len(self.A)) - beta * self.closed_loop, first[0] + rest)
 
     def covariance(self, state: Any, action: Any, beta: Scalar) -> np.ndarray:
-        """Cov[X] under μ_β(·|x, a), exact: from the second moment, which solves a Lyapunov equation.
-
-        Paper: Prop 2.3
-        """
+        """Cov[X] under μ_β(·|x, a), exact: from the second moment, which solves a Lyapunov equation."""
         beta = check_gamma(beta, "β")
         means, covariances = self.components(state, action, 1)
         average, F, push = self.mean(state, action, beta), self.closed_loop, self.B @ self.bias
@@ -131,10 +120,7 @@ class LinearGaussian:
         return second - np.outer(average, average)
 
     def log_prob(self, targets: Any, state: Any, action: Any, beta: Scalar, tail: float = TAIL) -> np.ndarray:
-        """log μ_β(target|x, a) of targets [n, D], up to components of mass `tail`.
-
-        Paper: Prop 2.3
-        """
+        """log μ_β(target|x, a) of targets [n, D], up to components of mass `tail`."""
         beta = check_gamma(beta, "β")
         count = max(1, math.ceil(math.log(tail) / math.log(beta))) if beta > 0 else 1
         means, covariances = self.components(state, action, count)
@@ -150,10 +136,7 @@ class LinearGaussian:
     def sample_future(
         self, state: Any, action: Any, beta: Scalar, n: int, rng: np.random.Generator
     ) -> np.ndarray:
-        """n samples of μ_β(·|x, a), each from its component T ∼ Geometric(1−β).
-
-        Paper: Prop 2.3
-        """
+        """n samples of μ_β(·|x, a), each from its component T ∼ Geometric(1−β)."""
         beta = check_gamma(beta, "β")
         times = rng.geometric(1 - beta, n) - 1
         means, covariances = self.components(state, action, int(times.max()) + 1)

@@ -41,10 +41,7 @@ Density = Callable[[np.ndarray, float, float], np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class LL2TDBias:
-    """Densities over a grid of x″, and what they come to.
-
-    Paper: Def E.1
-    """
+    """Densities over a grid of x″, and what they come to."""
 
     grid: np.ndarray
     correct: np.ndarray
@@ -80,8 +77,6 @@ def ll2td_bias(
     """The minimiser of the LL2TD loss at (x, a) for a fixed target model, by default the exact μ; β > 0.
 
     `sigma` is the standard deviation of the one-step density around x′; None is the true density P(·|x, a).
-
-    Paper: Def E.1
     """
     if system.B.shape != (1, 1):
         raise ValueError(f"the integrals are over one dimension, this system has B {system.B.shape}")

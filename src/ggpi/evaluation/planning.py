@@ -30,10 +30,7 @@ from ggpi.types import Key
 
 
 class Models(eqx.Module):
-    """The models of all horizons and the policies of each block, as the tree of segments asks for them.
-
-    Paper: Alg 2
-    """
+    """The models of all horizons and the policies of each block, as the tree of segments asks for them."""
 
     models: dict[float, Any]
     bank: PolicyBank
@@ -61,10 +58,7 @@ class Models(eqx.Module):
 
 
 def stacked_models(ghms: GHMs, terminal: Callable[[Any], Any] | None) -> Models:
-    """Models stacked over policies; finite MDPs know their terminal states.
-
-    Paper: Alg 2
-    """
+    """Models stacked over policies; finite MDPs know their terminal states."""
     models: dict[float, Any] = dict(ghms.models)
     for horizon, group in ghms.models.items():
         if not isinstance(group, eqx.Module):
@@ -78,10 +72,7 @@ def stacked_models(ghms: GHMs, terminal: Callable[[Any], Any] | None) -> Models:
 
 @fast_jit
 def values_of(given: tuple, num_samples: int, form: Any, gamma: float, key: Key) -> tuple[Any, Any]:
-    """Means and variances [N, B, C] of what chains earn.
-
-    Paper: Thm 3.2, Thm F.1
-    """
+    """Means and variances [N, B, C] of what chains earn."""
     drawn = _draw(given, num_samples, form, key)
     return _moments(given, drawn, form, gamma)
 
@@ -99,10 +90,7 @@ def _draw(given: tuple, num_samples: int, form: Any, key: Key) -> list:
 
 
 def drawn_states(given: tuple, num_samples: int, form: Any, key: Key) -> list:
-    """The states that chains visit, by a program that serves all rewards.
-
-    Paper: Thm 3.2
-    """
+    """The states that chains visit, by a program that serves all rewards."""
     tree, models, _, states, first = given
     return _drawn((tree, models, None, states, first), num_samples, form, key)
 
@@ -130,10 +118,7 @@ def _moments(given: tuple, drawn: list, form: Any, gamma: float) -> tuple[Any, A
 
 @jit
 def choose(bank: PolicyBank, heads: Any, mean: Any, states: Any, first: Any, key: Key) -> tuple[Any, Any]:
-    """The best GSP [B], ties broken at random, and the action: its head's, or the first action that it scored.
-
-    Paper: Alg 2
-    """
+    """The best GSP [B], ties broken at random, and the action: its head's, or the first action that it scored."""
     tie_key, act_key = jax.random.split(key)
     scores = jnp.moveaxis(mean, 1, 0).reshape(len(states), -1)
     lots = jax.random.uniform(tie_key, scores.shape)

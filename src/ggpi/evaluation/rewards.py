@@ -25,10 +25,7 @@ UNTRACEABLE = (
 
 
 class Table(eqx.Module):
-    """An array over the states of a finite MDP, as a function of an integer state (and action).
-
-    Paper: Thm 3.2
-    """
+    """An array over the states of a finite MDP, as a function of an integer state (and action)."""
 
     values: jax.Array
 
@@ -131,10 +128,7 @@ def _check_indices(values: Any, state: jax.ShapeDtypeStruct) -> None:
 def payment(
     values: Any, reward_form: str, terminal: Callable[[Any], Any] | None, gamma: float
 ) -> Callable[..., Any]:
-    """x [nodes, P, n, …] (and actions) ↦ r there: nothing is left behind in a terminal state, ρ is paid once.
-
-    Paper: Thm F.1
-    """
+    """x [nodes, P, n, …] (and actions) ↦ r there: nothing is left behind in a terminal state, ρ is paid once."""
 
     def pay(x, *action):
         paid = pay_all(values, x, *action)
@@ -162,10 +156,7 @@ def first_bad_sample(values: Any, x: Any, *action: Any) -> str | None:
 
 
 def pay_all(values: Any, x: Any, *action: Any) -> Any:
-    """The reward of every state (and action) of x [nodes, P, n, …], terminal or not.
-
-    Paper: Thm F.1
-    """
+    """The reward of every state (and action) of x [nodes, P, n, …], terminal or not."""
     if isinstance(values, OnHost):
         rows = [np.asarray(part).reshape(-1, *part.shape[3:]) for part in (x, *action)]
         return jnp.asarray(values.pay_all(*rows).reshape(x.shape[:3]))

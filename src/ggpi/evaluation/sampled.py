@@ -73,7 +73,7 @@ def evaluate_gsp_sampled(
 ) -> Estimate:
     """Q^ν at the given pairs.
 
-    Paper: Thm 3.2, Thm F.1, Eq 6
+    Paper: Eq 6
     """
     ghms.check(GSPs((gsp,)))
     estimate = _Chains([segments_of(gsp, ghms.gamma)], ghms, reward).estimate(state, action, num_samples, key)
@@ -135,10 +135,7 @@ def _check_alphas(ghms: GHMs, what: str) -> None:
 
 
 def ghm_draws(gsps: GSPs | Iterable[GSP]) -> int:
-    """Model samples that one chain of every GSP takes when common prefixes are shared.
-
-    Paper: Alg 1
-    """
+    """Model samples that one chain of every GSP takes when common prefixes are shared."""
     gsps = gsp_set(gsps)
     prefixes = {(gsp.policies[:m], gsp.alphas[:m]) for gsp in gsps for m in range(1, len(gsp))}
     return len(gsps) + len(prefixes)

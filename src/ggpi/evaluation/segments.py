@@ -20,10 +20,7 @@ from ggpi.switching import GSP
 
 
 class Segment(NamedTuple):
-    """One segment of a switching policy; equal for GSPs that agree up to its end.
-
-    Paper: Thm 3.2, Thm F.1
-    """
+    """One segment of a switching policy; equal for GSPs that agree up to its end."""
 
     policy: int
     alpha: float | None
@@ -37,7 +34,7 @@ class Segment(NamedTuple):
 def segments(policies: Sequence[int], alphas: Sequence[float], gamma: float) -> tuple[Segment, ...]:
     """The segments of π₁ →(α₁) … πₙ; repeats of the last policy are kept as they are.
 
-    Paper: Thm 3.2, Thm F.1
+    Paper: Thm 3.2
     """
     weights = composition_weights(gamma, alphas).tolist()
     starts = [0.0, *(alpha * w for alpha, w in zip(alphas, weights, strict=False))]
@@ -46,8 +43,5 @@ def segments(policies: Sequence[int], alphas: Sequence[float], gamma: float) -> 
 
 
 def segments_of(gsp: GSP, gamma: float) -> tuple[Segment, ...]:
-    """The segments of a GSP.
-
-    Paper: Thm 3.2
-    """
+    """The segments of a GSP."""
     return segments(gsp.policies, gsp.alphas, gamma)

@@ -30,10 +30,7 @@ from ggpi.types import Key
 
 
 class Step(eqx.Module):
-    """P(·|x, a), and how each switching policy of a set goes on after it.
-
-    Paper: Def 3.1, Def 4.1
-    """
+    """P(·|x, a), and how each switching policy of a set goes on after it."""
 
     model: Any
     suffix: Any
@@ -43,19 +40,13 @@ class Step(eqx.Module):
 
 
 def one_step_model(ghms: GHMs) -> Any:
-    """P(·|x, a) of a finite MDP, or as it was learned; None for models without.
-
-    Paper: Def 2.2
-    """
+    """P(·|x, a) of a finite MDP, or as it was learned; None for models without."""
     exact = ghms.segment(0, None)
     return ExactGHM(exact.mdp, exact.policy, 0.0).sampler if isinstance(exact, ExactGHM) else ghms.one_step
 
 
 def step_of(model: Any, gsps: GSPs) -> Step:
-    """One step before each switching policy of a suffix-closed set.
-
-    Paper: Def 3.1, Def 4.1
-    """
+    """One step before each switching policy of a suffix-closed set."""
     places = {gsp: i for i, gsp in enumerate(gsps)}
     suffix = np.array([places[gsp.suffix or gsp] for gsp in gsps], np.int32)
     return Step(model, suffix, np.array([(*gsp.alphas, 0.0)[0] for gsp in gsps], np.float32))
@@ -63,10 +54,7 @@ def step_of(model: Any, gsps: GSPs) -> Step:
 
 @fast_jit
 def stepped_values(given: tuple, num_samples: int, form: Any, gamma: float, key: Key) -> tuple[Any, Any]:
-    """Means and variances [N, B, C] of what a step and the chains after it earn.
-
-    Paper: Def 3.1, Thm 3.2
-    """
+    """Means and variances [N, B, C] of what a step and the chains after it earn."""
     return _moments(given, _draw(given, num_samples, form, key), form, gamma)
 
 
@@ -78,10 +66,7 @@ def stepped_values_on_host(
 
 
 def stepped_states(given: tuple, num_samples: int, form: Any, key: Key) -> list:
-    """The states [nodes, B·C, n, …] that chains visit after the step.
-
-    Paper: Thm 3.2
-    """
+    """The states [nodes, B·C, n, …] that chains visit after the step."""
     x, chains = _drawn_without(given, num_samples, form, key)
     shape = x.shape[:3]
 

@@ -29,10 +29,7 @@ Prefix = tuple[Segment, ...]
 
 
 class Block(eqx.Module):
-    """Segments of one level and horizon, policy by policy, with an equal number of places for each.
-
-    Paper: Thm 3.2
-    """
+    """Segments of one level and horizon, policy by policy, with an equal number of places for each."""
 
     parent: Any
     """[nodes]: the inner node of the level above where a segment starts; idle places have any."""
@@ -47,7 +44,7 @@ class Block(eqx.Module):
 class Tree(eqx.Module):
     """Levels of blocks, inner ones first, and the place of each GSP among all leaves.
 
-    Paper: Thm 3.2, Fig 2
+    Paper: Fig 2
     """
 
     levels: tuple[tuple[Block, ...], ...]
@@ -55,10 +52,7 @@ class Tree(eqx.Module):
 
 
 class Drawn(NamedTuple):
-    """What was drawn for a block: states [nodes, P, n, D] at the ends, and actions where the reward needs them.
-
-    Paper: Thm 3.2, Thm F.1
-    """
+    """What was drawn for a block: states [nodes, P, n, D] at the ends, and actions where the reward needs them."""
 
     x: Any
     start_action: Any = None
@@ -71,8 +65,6 @@ def build_tree(
     """The tree of GSPs, given by their segments, and for each the (block, place) of its segments, level by level.
 
     Without `shared` every GSP has segments of its own; only to measure what sharing saves.
-
-    Paper: Thm 3.2
     """
     own = [() if shared else (i,) for i in range(len(paths))]
     scale = (1.0 if form == "arrival" else ghms.gamma) / (1 - ghms.gamma)
@@ -128,8 +120,6 @@ def draw(
     `world` acts and moves: `act(block, x, key=)` gives actions of the block's policies for x [rows, n, D],
     `move(block, x, a, key=)` the ends of its segments. `first` [K, P, …] are first actions; None leaves them to
     each head, sample by sample.
-
-    Paper: Thm 3.2, Thm F.1
     """
     x = jnp.broadcast_to(states[None, :, None], (1, len(states), num_samples, *states.shape[1:]))
     drawn = []
@@ -165,10 +155,7 @@ def _draw_block(block: Block, world: Any, x, first, form: Form, key: Key) -> Dra
 def worth(
     tree: Tree, pay: Callable[..., Any], states: Any, drawn: list[list[Drawn]], *, form: Form
 ) -> Float[Array, "N P n"]:
-    """What every GSP's chains earn; `pay(x)` or `pay(x, a)` is the reward of many states at once.
-
-    Paper: Thm 3.2, Thm F.1
-    """
+    """What every GSP's chains earn; `pay(x)` or `pay(x, a)` is the reward of many states at once."""
     num_samples = drawn[0][0].x.shape[2]
     x = jnp.broadcast_to(states[None, :, None], (1, len(states), num_samples, *states.shape[1:]))
     r: Any = pay(states[None, :, None]) if form == "state" else jnp.zeros((1, len(states), 1))

@@ -17,10 +17,7 @@ from ggpi.switching import GSP, GSPs
 
 @dataclass(frozen=True, eq=False)
 class QValues:
-    """Q^ν(x, a) of a set of GSPs: an array (gsp, state, action), and the set; `stderr` when it was sampled.
-
-    Paper: Def 3.1
-    """
+    """Q^ν(x, a) of a set of GSPs: an array (gsp, state, action), and the set; `stderr` when it was sampled."""
 
     array: np.ndarray
     gsps: GSPs

@@ -24,8 +24,6 @@ class GHMs:
 
     Exact models are a sequence; learned ones are one module with a leading axis over policies. `one_step` is a
     learned P(·|x, a), the model at horizon 0, which is the same for all policies.
-
-    Paper: Thm 3.2, Alg 2
     """
 
     policies: Sequence[Any]
@@ -35,10 +33,7 @@ class GHMs:
     one_step: Any = None
 
     def segment(self, policy: int, alpha: float | None) -> Any:
-        """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None).
-
-        Paper: Thm 3.2
-        """
+        """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None)."""
         models = self.models[self.horizon(alpha)]
         return (
             jax.tree.map(lambda leaf: leaf[policy], models)
@@ -108,10 +103,7 @@ class GHMs:
 
 
 def joined_ghms(parts: Sequence[GHMs]) -> GHMs:
-    """One set from the models of policies that were learned apart, in the given order; γ and the α's agree.
-
-    Paper: Alg 1
-    """
+    """One set from the models of policies that were learned apart, in the given order; γ and the α's agree."""
     if not parts:
         raise ValueError("there is nothing to join: give at least one set of models")
     kinds = {(part.gamma, part.alphas) for part in parts}

@@ -18,10 +18,7 @@ EPSILON = 1e-5
 
 
 class BatchNorm(eqx.Module):
-    """Running mean and variance of what comes in.
-
-    Paper: Fig 18
-    """
+    """Running mean and variance of what comes in."""
 
     mean: Float[Array, "..."]
     variance: Float[Array, "..."]
@@ -55,8 +52,5 @@ class BatchNorm(eqx.Module):
 
 
 def batch_norm(size: int, momentum: float) -> BatchNorm:
-    """The identity (nearly), before anything was seen.
-
-    Paper: Fig 18
-    """
+    """The identity (nearly), before anything was seen."""
     return BatchNorm(jnp.zeros(size), jnp.ones(size), momentum)

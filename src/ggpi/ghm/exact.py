@@ -73,28 +73,19 @@ class ExactGHM:
         return (1 - self.horizon) * self.resolvent.error(largest)
 
     def dense(self) -> np.ndarray:
-        """μ [S, A, S].
-
-        Paper: Def 2.2
-        """
+        """μ [S, A, S]."""
         return self.expect(np.eye(self.mdp.num_states))
 
     @cached_property
     def sampler(self) -> TabularSampler | Simulator:
-        """The same model for JAX: a table of μ when it fits, else simulation for a geometric time.
-
-        Paper: Prop 2.3
-        """
+        """The same model for JAX: a table of μ when it fits, else simulation for a geometric time."""
         if self.mdp.kernel.shape[0] * self.mdp.num_states <= TABLE_LIMIT:
             return tabular_sampler(self.dense(), self.policy)
         return Simulator.of(self)
 
 
 class TabularSampler(eqx.Module):
-    """Draws X′ ∼ μ(·|x, a) from a table of μ; states and actions are integers of any shape.
-
-    Paper: Prop 2.3
-    """
+    """Draws X′ ∼ μ(·|x, a) from a table of μ; states and actions are integers of any shape."""
 
     rows: AliasTable
     """μ(·|x, a) for all pairs, and below them Σ_a π(a|x) μ(·|x, a) for all states."""
@@ -115,10 +106,7 @@ class TabularSampler(eqx.Module):
 
 
 def tabular_sampler(mu: np.ndarray, policy: ArrayLike) -> TabularSampler:
-    """The sampler of an array μ [S, A, S] of a policy [S, A].
-
-    Paper: Prop 2.3
-    """
+    """The sampler of an array μ [S, A, S] of a policy [S, A]."""
     num_states, num_actions, _ = mu.shape
     onward = np.einsum("xa,xay->xy", np.asarray(policy, float), mu)
     rows = np.maximum(np.concatenate([mu.reshape(-1, num_states), onward]), 0.0)
@@ -126,10 +114,7 @@ def tabular_sampler(mu: np.ndarray, policy: ArrayLike) -> TabularSampler:
 
 
 class Simulator(eqx.Module):
-    """Draws X_T by stepping a sparse MDP under π for T ∼ Geometric(1−β) steps.
-
-    Paper: Prop 2.3
-    """
+    """Draws X_T by stepping a sparse MDP under π for T ∼ Geometric(1−β) steps."""
 
     cumulative: jax.Array
     successors: jax.Array
@@ -202,10 +187,7 @@ class Simulator(eqx.Module):
 def exact_ghms(
     mdp: TabularMDP, policies: Sequence[Any], gamma: Scalar, alpha: Scalar | Sequence[Scalar]
 ) -> GHMs:
-    """μ_γ, and μ_β with β = γ(1−α) for every α given, of each policy.
-
-    Paper: Thm 3.2, Alg 2
-    """
+    """μ_γ, and μ_β with β = γ(1−α) for every α given, of each policy."""
     if not len(policies):
         raise ValueError("exact_ghms needs at least one policy, got none")
     named = [p if isinstance(p, TabularPolicy) else TabularPolicy(p, f"π{i}") for i, p in enumerate(policies)]

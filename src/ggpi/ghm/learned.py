@@ -24,10 +24,7 @@ State = Float[Array, "D"]
 
 
 class AbstractGHM(eqx.Module):
-    """A learned μ(·|x, a) over state vectors.
-
-    Paper: Eq 7, Eq 8
-    """
+    """A learned μ(·|x, a) over state vectors."""
 
     frame: eqx.AbstractVar[Frame]
 
@@ -87,10 +84,7 @@ class AbstractGHM(eqx.Module):
 
 
 class AbstractDensityGHM(AbstractGHM):
-    """A model whose density can be computed, as LL2TD needs.
-
-    Paper: Def E.1
-    """
+    """A model whose density can be computed, as LL2TD needs."""
 
     @abstractmethod
     def log_prob(self, target: Any, state: Any, action: Any) -> Any:

@@ -52,8 +52,6 @@ def after(
     """The state after a number of steps: the first with `action`, the others with the policy's.
 
     Terminal states are not left.
-
-    Paper: Fig 17
     """
 
     def step(carry):

@@ -26,18 +26,12 @@ Vector = Float[Array, "n"]
 
 
 def num_raw(knots: int) -> int:
-    """How many unconstrained numbers make a spline of so many inner knots.
-
-    Paper: Fig 18
-    """
+    """How many unconstrained numbers make a spline of so many inner knots."""
     return 3 * knots + 2
 
 
 def bend(raw: Float[Array, "r n"], x: Vector, interval: float) -> tuple[Vector, Vector]:
-    """y and log dy/dx of x on [−interval, interval]; raw numbers of zero give the identity.
-
-    Paper: Fig 18
-    """
+    """y and log dy/dx of x on [−interval, interval]; raw numbers of zero give the identity."""
     widths, heights, slopes = _parts(raw)
     at, inside = _bin(widths, heights, slopes, x, interval)
     xi = (jnp.clip(x, -interval, interval) - at.x) / at.width
@@ -47,10 +41,7 @@ def bend(raw: Float[Array, "r n"], x: Vector, interval: float) -> tuple[Vector, 
 
 
 def unbend(raw: Float[Array, "r n"], y: Vector, interval: float) -> Vector:
-    """The x of a y.
-
-    Paper: Fig 18
-    """
+    """The x of a y."""
     widths, heights, slopes = _parts(raw)
     swapped, inside = _bin(heights, widths, slopes, y, interval)
     at = swapped._replace(x=swapped.y, width=swapped.height, y=swapped.x, height=swapped.width)

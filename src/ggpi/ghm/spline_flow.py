@@ -31,10 +31,7 @@ from ggpi.types import Key
 
 @dataclass(frozen=True)
 class FlowConfig:
-    """The shape of a flow.
-
-    Paper: Fig 18
-    """
+    """The shape of a flow."""
 
     layers: int = 2
     """Coupling layers."""
@@ -66,7 +63,7 @@ class FlowConfig:
 class Flow(AbstractDensityGHM):
     """μ(x′|x, a) as the image of standard normal noise.
 
-    Paper: Fig 18, Def E.1
+    Paper: Fig 18
     """
 
     frame: Frame
@@ -88,10 +85,7 @@ class Flow(AbstractDensityGHM):
         return self.frame.restore(state, y)
 
     def pull(self, state, action, target):
-        """The noise that `push` makes the target of, and log |d noise/d target|.
-
-        Paper: Fig 18
-        """
+        """The noise that `push` makes the target of, and log |d noise/d target|."""
         context, z = self.frame.inputs(state, action), self.frame.change(state, target)
         log_det = -self.frame.log_volume
         for layer in self.layers:
@@ -115,10 +109,7 @@ class Flow(AbstractDensityGHM):
 
 
 class FlowLayer(eqx.Module):
-    """Batch norm, linear map, coupling; `forward` goes from data towards noise.
-
-    Paper: Fig 18
-    """
+    """Batch norm, linear map, coupling; `forward` goes from data towards noise."""
 
     norm: BatchNorm
     linear: InvertibleLinear
@@ -138,8 +129,6 @@ class InvertibleLinear(eqx.Module):
     """z = R L D U y + bias: L and U triangular with unit diagonals, D positive, R reverses the order.
 
     `triangles` holds L and U without their diagonals, and log D between them: zeros give R alone.
-
-    Paper: Fig 18
     """
 
     triangles: Float[Array, "..."]
@@ -174,10 +163,7 @@ def _unit_lower_inverse(strict):
 
 
 class SplineCoupling(eqx.Module):
-    """The first `kept` numbers go through; with the context they say which splines bend the others.
-
-    Paper: Fig 18
-    """
+    """The first `kept` numbers go through; with the context they say which splines bend the others."""
 
     conditioner: MLP
     kept: int = eqx.field(static=True)

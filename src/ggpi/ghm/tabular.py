@@ -33,10 +33,7 @@ Schedule = Callable[[Any], Any]
 
 
 class TabularGHM(eqx.Module):
-    """μ(·|x, a) = softmax(φ(x, a)); logits [..., S, A, S], leading axes for recorded or parallel models.
-
-    Paper: Thm 6.3
-    """
+    """μ(·|x, a) = softmax(φ(x, a)); logits [..., S, A, S], leading axes for recorded or parallel models."""
 
     logits: Float[Array, "... S A S"]
 
@@ -55,10 +52,7 @@ class TabularGHM(eqx.Module):
 
 
 def polynomial_steps(scale: float = 0.75, power: float = 0.6) -> Schedule:
-    """ε_k = scale · (k + 1)^−power; the conditions of Theorem 6.3 hold for ½ < power ≤ 1.
-
-    Paper: Thm 6.3, Fig 8
-    """
+    """ε_k = scale · (k + 1)^−power; the conditions of Theorem 6.3 hold for ½ < power ≤ 1."""
     return lambda k: scale * (k + 1.0) ** -power
 
 
@@ -135,8 +129,6 @@ def cetd_replay(
     """CETD on minibatches drawn from recorded transitions of any behaviour; only their pairs are updated.
 
     After a terminated transition the future is the terminal state for ever, so x″ = x′.
-
-    Paper: Eq 8
     """
     gamma = check_gamma(gamma)
     pi = TabularPolicy(policy)

@@ -33,10 +33,7 @@ learn to use it.
 
 @dataclass(frozen=True)
 class VAEConfig:
-    """The shape of a VAE and the weight of its KL term.
-
-    Paper: Fig 5
-    """
+    """The shape of a VAE and the weight of its KL term."""
 
     width: int = 128
     """Units of each hidden layer."""
@@ -73,10 +70,7 @@ class VAEConfig:
 
 
 class VAE(AbstractGHM):
-    """μ(x′|x, a) = ∫ p(x′|c, z) p(z|c) dz with Gaussians p.
-
-    Paper: Fig 5, Eq 8
-    """
+    """μ(x′|x, a) = ∫ p(x′|c, z) p(z|c) dz with Gaussians p."""
 
     frame: Frame
     context: Float[Array, "..."]
@@ -117,10 +111,7 @@ class VAE(AbstractGHM):
         return self.loss(states, actions, targets, noise)
 
     def elbo(self, state, action, target, noise):
-        """A sample of the lower bound of log μ(target|x, a), in raw units.
-
-        Paper: Fig 5
-        """
+        """A sample of the lower bound of log μ(target|x, a), in raw units."""
         fit, divergence = self._bound(state, action, target, noise)
         return -(fit + divergence) - self.frame.log_volume
 

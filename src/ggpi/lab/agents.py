@@ -27,10 +27,7 @@ Decide = Callable[[np.ndarray, np.ndarray, Any], np.ndarray]
 
 
 def budget(samples: int, depth: int) -> int:
-    """Samples for each GSP, so that all depths draw as many chains as depth 2 with `samples`: 4n, n, n/4.
-
-    Paper: Fig 5
-    """
+    """Samples for each GSP, so that all depths draw as many chains as depth 2 with `samples`: 4n, n, n/4."""
     return max(1, round(samples * 4.0 ** (2 - depth)))
 
 
@@ -79,10 +76,7 @@ def oracle(
 def true_values(
     world: Any, policies: Sequence[Any], gamma: float, gsps: GSPs, num_samples: int, radius: float
 ) -> Decide:
-    """(states [b, D], targets [b, 2], key) ↦ values [N, b] of the GSPs, estimated by simulation.
-
-    Paper: Thm 3.2
-    """
+    """(states [b, D], targets [b, 2], key) ↦ values [N, b] of the GSPs, estimated by simulation."""
     alphas = tuple(dict.fromkeys(alpha for gsp in gsps for alpha in gsp.alphas))
     ghms = GHMs(tuple(policies), gamma, alphas, {})
     tree, _ = build_tree([segments_of(gsp, gamma) for gsp in gsps], ghms, "arrival")

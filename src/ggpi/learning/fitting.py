@@ -123,10 +123,7 @@ def fit(
 
 
 class Prepared(NamedTuple):
-    """A training ready to start: what to learn from, what to score on, and fresh models.
-
-    Paper: Alg 2
-    """
+    """A training ready to start: what to learn from, what to score on, and fresh models."""
 
     setting: Setting
     scored: Setting
@@ -141,10 +138,7 @@ def prepare(
     spec: StateSpec,
     key: Key,
 ) -> Prepared:
-    """Data on the device, and models of every policy at every horizon, horizon by horizon.
-
-    Paper: Alg 2
-    """
+    """Data on the device, and models of every policy at every horizon, horizon by horizon."""
     bank = PolicyBank(tuple(policies))
     kept, records = _records(data, len(policies), horizons, recipe, key)
     betas = jnp.repeat(jnp.asarray(horizons, jnp.float32), len(policies))

@@ -26,10 +26,7 @@ SCORED = 512
 
 
 class Setting(eqx.Module):
-    """What stays the same over a training.
-
-    Paper: Eq 8
-    """
+    """What stays the same over a training."""
 
     recorded: Record
     bank: PolicyBank
@@ -40,10 +37,7 @@ class Setting(eqx.Module):
 
 
 class State(eqx.Module):
-    """What a checkpoint holds: weights, the slow copy that targets come from, and Adam's moments.
-
-    Paper: Eq 8
-    """
+    """What a checkpoint holds: weights, the slow copy that targets come from, and Adam's moments."""
 
     models: Any
     slow: Any
@@ -52,20 +46,14 @@ class State(eqx.Module):
 
 
 def initial_state(models: Any, recipe: Recipe) -> State:
-    """The state before the first step.
-
-    Paper: Eq 8
-    """
+    """The state before the first step."""
     has_slow_copy = recipe.loss.ema_decay is not None or recipe.loss.copy_every is not None
     slow = jax.tree.map(jnp.array, models) if has_slow_copy else None
     return State(models, slow, _optimiser(recipe).init(eqx.filter(models, eqx.is_inexact_array)))
 
 
 def run_chunk(given: tuple[Setting, Array], state: State, count: int) -> tuple[State, Float[Array, "n M"]]:
-    """The state after `count` steps, at most a chunk of the recipe, beginning with step given[1], and their losses.
-
-    Paper: Eq 8
-    """
+    """The state after `count` steps, at most a chunk of the recipe, beginning with step given[1], and their losses."""
     if count > given[0].recipe.chunk:
         raise ValueError(f"a chunk has at most {given[0].recipe.chunk} steps, got {count}")
     state, losses = _run((*given, jnp.asarray(count)), state)
@@ -90,10 +78,7 @@ def _run(given: tuple[Setting, Array, Array], state: State) -> tuple[State, Floa
 
 @fast_jit
 def score(setting: Setting, models: Any) -> Float[Array, "M"]:
-    """The loss of each model on a setting's record, always with the same draws.
-
-    Paper: Fig 5
-    """
+    """The loss of each model on a setting's record, always with the same draws."""
     loss, key = setting.recipe.loss, jax.random.fold_in(setting.key, 2**31 - 2)
     return loss.batch(models, models, setting.recorded, setting.bank, setting.betas, SCORED, key=key)[0]
 

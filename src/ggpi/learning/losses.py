@@ -29,10 +29,7 @@ from ggpi.types import Key
 
 
 class Batch(NamedTuple):
-    """(x, a) and targets for M models.
-
-    Paper: Eq 8
-    """
+    """(x, a) and targets for M models."""
 
     state: Float[Array, "M B D"]
     action: Array
@@ -135,10 +132,7 @@ LOSSES: dict[str, Loss] = {"cetd": CETD(), "cemc": CEMC(), "ll2td": LL2TD()}
 
 
 def check_supported(loss: Loss, model: AbstractGHM) -> None:
-    """Refuses a loss that needs densities for a model that has none.
-
-    Paper: Def E.1
-    """
+    """Refuses a loss that needs densities for a model that has none."""
     if loss.needs_density and not isinstance(model, AbstractDensityGHM):
         raise TypeError(
             f"{type(loss).__name__} needs densities, which a {type(model).__name__} has not; use a flow"
@@ -146,29 +140,20 @@ def check_supported(loss: Loss, model: AbstractGHM) -> None:
 
 
 def cross_entropy(models: AbstractGHM, batch: Batch, *, key: Key) -> Float[Array, "M"]:
-    """The mean over a batch of each model's bound of −log μ(target|x, a).
-
-    Paper: Eq 7, Eq 8
-    """
+    """The mean over a batch of each model's bound of −log μ(target|x, a)."""
     noise = jax.random.normal(quick(key), (*batch.state.shape[:2], models.loss_noise_size))
     return jax.vmap(lambda model, *args: model.losses(*args))(models, *batch, noise).mean(axis=1)
 
 
 def ask(models: AbstractGHM, bank: PolicyBank, states: Float[Array, "M B D"], *, key: Key) -> Array:
-    """x″ ∼ μ(·|x′, a′) with a′ ∼ π(·|x′), each model with its own policy.
-
-    Paper: Eq 8
-    """
+    """x″ ∼ μ(·|x′, a′) with a′ ∼ π(·|x′), each model with its own policy."""
     action_key, model_key = jax.random.split(key)
     noise = jax.random.normal(quick(model_key), (*states.shape[:2], models.noise_size))
     return each(lambda m, *args: m.push(*args), models, states, act(bank, states, key=action_key), noise)
 
 
 def act(bank: PolicyBank, states: Float[Array, "M B D"], *, key: Key) -> Array:
-    """Actions of policy m mod K for the states of model m.
-
-    Paper: Eq 8
-    """
+    """Actions of policy m mod K for the states of model m."""
     num_models, batch_size = states.shape[:2]
     by_policy = states.reshape(-1, len(bank), *states.shape[1:]).swapaxes(0, 1)
     actions = bank.sample_each(by_policy, key=key)

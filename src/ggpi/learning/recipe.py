@@ -16,10 +16,7 @@ MODELS: dict[str, ModelConfig] = {"vae": VAEConfig(), "flow": FlowConfig()}
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How models are trained.
-
-    Paper: Fig 5
-    """
+    """How models are trained."""
 
     model: ModelConfig = MODELS["vae"]
     loss: Loss = LOSSES["cetd"]

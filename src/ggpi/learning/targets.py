@@ -34,10 +34,7 @@ TAIL = 1e-3
 
 
 class Record(eqx.Module):
-    """Transitions on the device, with what each of K policies may follow of them.
-
-    Paper: Eq 7, Eq 8
-    """
+    """Transitions on the device, with what each of K policies may follow of them."""
 
     state: Float[Array, "N D"]
     action: Array
@@ -58,8 +55,6 @@ def record(data: Transitions, num_policies: int, n_step: int) -> Record:
     composed are asked where another policy has been. A policy that was alone in its episodes has no turns: half of
     the draws are rows of its own. (To choose rows by how far they can be followed would be wrong: those that end
     are among the short ones.)
-
-    Paper: Eq 8
     """
     lengths = np.stack([np.minimum(followed_steps(data, k), n_step) for k in range(num_policies)])
     return _on_device(data, lengths, [_starts(data, k, n_step) for k in range(num_policies)])
@@ -85,8 +80,6 @@ def full_record(data: Transitions, num_policies: int, betas: Sequence[float]) ->
     From a kept row a terminated episode stays at its end; in a truncated one less than a thousandth of T lies
     beyond the record, and T is capped there. Other rows are left out, so episodes should be long beside
     1/(1−β). A first action that was chosen freely is fine: its row counts as the policy's that goes on.
-
-    Paper: Eq 7
     """
     needed = max((math.ceil(math.log(TAIL) / math.log(beta)) for beta in betas if beta > 0), default=1)
     lengths = np.stack([followed_steps(data, k) for k in range(num_policies)])
@@ -110,8 +103,6 @@ def warn_if_loose(data: Transitions, num_policies: int, n_step: int) -> None:
     """Says when nothing can be followed, so that n-step learning is one-step learning.
 
     A policy follows only rows that it is known to have acted in: neither loose transitions nor unknown behaviours.
-
-    Paper: Eq 8
     """
     if n_step > 1 and all((followed_steps(data, k) == 1).all() for k in range(num_policies)):
         warnings.warn(
@@ -122,10 +113,7 @@ def warn_if_loose(data: Transitions, num_policies: int, n_step: int) -> None:
 
 
 def why_loose(data: Transitions) -> str:
-    """Why nothing of a record can be followed, in words.
-
-    Paper: Eq 8
-    """
+    """Why nothing of a record can be followed, in words."""
     if not _is_next(data).any():
         return "the transitions are loose, no row is the next step of the row before it"
     known = sorted(set(np.unique(data.behaviour).tolist()) - {-1})
@@ -139,10 +127,7 @@ def _is_next(data: Transitions) -> np.ndarray:
 
 
 def followed_steps(data: Transitions, policy: int) -> np.ndarray:
-    """L for every row: its own step, and the steps after it that were taken by `policy` in the same episode.
-
-    Paper: Eq 8
-    """
+    """L for every row: its own step, and the steps after it that were taken by `policy` in the same episode."""
     goes_on = np.append(_is_next(data) & (data.behaviour[1:] == policy), False)
     rows = np.arange(len(goes_on))
     stops = np.minimum.accumulate(np.where(goes_on, len(rows), rows)[::-1])[::-1]
@@ -150,10 +135,7 @@ def followed_steps(data: Transitions, policy: int) -> np.ndarray:
 
 
 def draw_rows(recorded: Record, num_horizons: int, batch_size: int, *, key: Key) -> Int[Array, "M B"]:
-    """Rows to train on, for the models of K policies × `num_horizons`, horizon by horizon.
-
-    Paper: Eq 8
-    """
+    """Rows to train on, for the models of K policies × `num_horizons`, horizon by horizon."""
     num = jnp.tile(recorded.num_starts, num_horizons)[:, None]
     u = jax.random.uniform(key, (len(num), batch_size))
     places = jnp.minimum((u * num).astype(jnp.int32), num - 1)
@@ -164,10 +146,7 @@ def draw_rows(recorded: Record, num_horizons: int, batch_size: int, *, key: Key)
 def follow(
     recorded: Record, rows: Int[Array, "M B"], betas: Float[Array, "M"], *, key: Key
 ) -> tuple[Float[Array, "M B D"], Bool[Array, "M B"]]:
-    """The state where the record was left, and whether T lies beyond it.
-
-    Paper: Eq 8, Prop 2.3
-    """
+    """The state where the record was left, and whether T lies beyond it."""
     num_policies = len(recorded.num_starts)
     policy = (jnp.arange(len(betas)) % num_policies)[:, None]
     time = geometric(betas[:, None], rows.shape, key=key)
@@ -178,10 +157,7 @@ def follow(
 
 
 def geometric(beta: Float[Array, "..."], shape: tuple[int, ...], *, key: Key) -> Int[Array, "..."]:
-    """T ∼ Geometric(1−β) on 1, 2, …, by inversion; 1 for β = 0.
-
-    Paper: Prop 2.3
-    """
+    """T ∼ Geometric(1−β) on 1, 2, …, by inversion; 1 for β = 0."""
     u = jax.random.uniform(key, shape, minval=jnp.finfo(jnp.float32).tiny)
     steps = jnp.floor(jnp.log(u) / jnp.log(jnp.maximum(beta, 1e-30)))
     return 1 + jnp.minimum(steps, 2.0**20).astype(jnp.int32)

@@ -146,8 +146,6 @@ def optimal_actions(q: ArrayLike, tolerance: float = TIE_TOLERANCE) -> np.ndarra
     """True at every (x, a) that is tied with the best: all maximisers, [S, A].
 
     `tolerance` is relative to the values of each state (see `ggpi.mdp.ties`).
-
-    Paper: Ex 5.2
     """
     q = reals(q, "q")
     if q.ndim != 2 or not np.isfinite(q).all():

@@ -41,8 +41,6 @@ class TabularMDP:
 
     Rewards are given apart. `terminal` marks absorbing states that end an episode; `labels` are
     what a person calls the states, for example (row, col).
-
-    Paper: Prop 2.4
     """
 
     P: Any
@@ -235,10 +233,7 @@ class TabularMDP:
 
 
 def beta_of(gamma: Scalar, alpha: Scalar) -> float:
-    """β = γ (1 − α): the horizon of a segment that ends with probability α.
-
-    Paper: Thm 3.2
-    """
+    """β = γ (1 − α): the horizon of a segment that ends with probability α."""
     return check_gamma(gamma) * (1 - check_alpha(alpha))
 
 
@@ -247,7 +242,7 @@ def composition_weights(gamma: Scalar, alphas: Sequence[Scalar]) -> np.ndarray:
 
     wₘ = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ) for m < n, and wₙ = ∏_{i<n} (γ−βᵢ)/(1−βᵢ).
 
-    Paper: Lem B.2, Prop 2.5, Thm 3.2, Eq 5
+    Paper: Lem B.2, Prop 2.5, Eq 5
     """
     gamma = check_gamma(gamma)
     betas = np.array([beta_of(gamma, alpha) for alpha in alphas])
@@ -285,10 +280,7 @@ def check_range(r: np.ndarray, gamma: float) -> np.ndarray:
 
 
 def check_alpha(alpha: Any) -> float:
-    """α as a Python float, or an error when it is no number in (0, 1].
-
-    Paper: Def 3.1
-    """
+    """α as a Python float, or an error when it is no number in (0, 1]."""
     number = real(alpha, "α, the probability of a switch,")
     if not 0 < number <= 1:
         raise ValueError(f"α, the probability of a switch, lies in (0, 1], got {number}")

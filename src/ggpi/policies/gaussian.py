@@ -22,10 +22,7 @@ from ggpi.types import Key
 
 
 class MLP(eqx.Module):
-    """Linear layers, each but the last followed by layer normalisation and tanh.
-
-    Paper: App E.1
-    """
+    """Linear layers, each but the last followed by layer normalisation and tanh."""
 
     weights: tuple[Float[Array, "m n"], ...]
     biases: tuple[Float[Array, "n"], ...]
@@ -51,10 +48,7 @@ class MLP(eqx.Module):
 
 
 class AbstractGaussianPolicy(eqx.Module):
-    """What all Gaussian policies share; each kind says its mean and deviation in one state.
-
-    Paper: App E.1
-    """
+    """What all Gaussian policies share; each kind says its mean and deviation in one state."""
 
     low: eqx.AbstractVar[Any]
     high: eqx.AbstractVar[Any]
@@ -84,8 +78,6 @@ class GaussianPolicy(AbstractGaussianPolicy):
 
     The network sees the numbers `inputs` of the state, times `scale`. `noise` is a factor on the network's
     deviation. `name` is no part of the structure, so policies of one kind can be stacked.
-
-    Paper: App E.1
     """
 
     network: MLP

@@ -17,10 +17,7 @@ from ggpi.types import Key, indices, reals
 
 @dataclass(frozen=True, eq=False)
 class TabularPolicy:
-    """π(a|x) as an array `pi` [S, A] in float64; `np.asarray(policy)` is that array.
-
-    Paper: Def 2.2
-    """
+    """π(a|x) as an array `pi` [S, A] in float64; `np.asarray(policy)` is that array."""
 
     pi: Any
     name: str = "π"

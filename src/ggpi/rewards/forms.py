@@ -58,10 +58,7 @@ class Reward:
 
 
 def state(values: ArrayLike | Callable[[Any], Any]) -> Reward:
-    """r(x), earned on leaving x.
-
-    Paper: Thm 3.2
-    """
+    """r(x), earned on leaving x."""
     return Reward("state", _values(values))
 
 
@@ -79,10 +76,7 @@ def arrival(values: ArrayLike | Callable[[Any], Any]) -> Reward:
 
 
 def target(place: Any, radius: float, indices: Sequence[int] = (0, 1)) -> Reward:
-    """1 for arriving within `radius` of a place, given by some numbers of the state; by default the first two.
-
-    Paper: App E.1
-    """
+    """1 for arriving within `radius` of a place, given by some numbers of the state; by default the first two."""
     place = np.asarray(place, float)
     if place.shape != (len(indices),) or not np.isfinite(place).all():
         raise ValueError(
@@ -108,10 +102,7 @@ def features(weights: Mapping[str, float], spec: StateSpec) -> Reward:
 
 
 class Target(eqx.Module):
-    """1 within `radius` of `place`, else 0.
-
-    Paper: App E.1
-    """
+    """1 within `radius` of `place`, else 0."""
 
     place: Float[Array, "... n"]
     radius: Float[Array, "..."]

@@ -27,7 +27,7 @@ from ggpi.storage.verify import PartError, verify
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """Stands for a policy of someone else's class or code, which is not saved: `load(path, policies=…)` takes it again."""
+    """A placeholder for a policy that is code and was not saved; `load(path, policies=…)` replaces it."""
 
     name: str
     kind: str
@@ -216,8 +216,8 @@ def _class(name: str, where: str) -> type:
     if kind is None:
         raise PartError(
             where,
-            f"there is no class {short(name, 60)!r} in this version of ggpi; if it is one of your own, import its module "
-            "first, which registers it with @ggpi.savable",
+            f"there is no class {short(name, 60)!r} in this version of ggpi; if it is your own, import its "
+            "module first, which registers it with @ggpi.savable",
         )
     return kind
 

@@ -15,8 +15,6 @@ def pretrained(name: str) -> Any:
     """What is shipped under a name.
 
     "ant-policies" are the four base policies right, up, left and down, "ant-ghms" the models of them.
-
-    Paper: App E.1
     """
     folder = _folder(name)
     (content,) = (path for path in folder.iterdir() if path.is_dir())

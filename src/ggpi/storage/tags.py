@@ -148,8 +148,8 @@ def savable(tag: str) -> Callable[[Kind], Kind]:
         @ggpi.savable("mdn/1")
         class MDN(AbstractGHM): …
 
-    Import the module of the class before `ggpi.load`. When its fields change, register the new class as "mdn/2" and keep
-    the old one for as long as there are directories of it.
+    Import the module of the class before `ggpi.load`. When its fields change, register the new class as "mdn/2" and
+    keep the old one for as long as there are directories of it.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*/[1-9][0-9]*", tag):
         raise ValueError(f"a tag is lower-case words and a version, such as 'mdn/1', got {tag!r}")

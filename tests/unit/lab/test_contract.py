@@ -119,7 +119,7 @@ def test_out_is_a_file(dummy, capsys):
 def test_what_a_killed_run_left_aside_is_swept(dummy):
     dummy.STOP_AT.append(2)
     run()
-    script = "from ggpi.storage import arrays as io; import os; io.replacing('cells/squares/n-2.json').__enter__().touch(); os._exit(9)"
+    script = "import os; from ggpi.storage.arrays import replacing; replacing('cells/squares/n-2.json').__enter__().touch(); os._exit(9)"
     subprocess.run([sys.executable, "-c", script], cwd=OUT)
     with io.replacing(OUT / "cells/squares/n-3.json") as alive:
         alive.touch()

@@ -25,10 +25,7 @@ STANDING = np.array([0, 0, 0.55, 1, 0, 0, 0, 0, 1, 0, -1, 0, -1, 0, 1.0])
 
 @dataclass(frozen=True)
 class Episode:
-    """How an episode begins, where it shall go, and how many steps it may last.
-
-    Paper: App E.1
-    """
+    """How an episode begins, where it shall go, and how many steps it may last."""
 
     qpos: np.ndarray
     target: np.ndarray | None
@@ -36,10 +33,7 @@ class Episode:
 
 
 def draw_episode(wish: Any, rng: np.random.Generator) -> Episode:
-    """A start and, as wished, a random target, the given one, or none.
-
-    Paper: App E.1
-    """
+    """A start and, as wished, a random target, the given one, or none."""
     qpos = start(rng)
     target = None if wish is None else draw_target(qpos[:2], rng) if isinstance(wish, str) else np.array(wish)
     length = int(rng.integers(*STEPS_WITHOUT, endpoint=True)) if wish is None else STEPS_WITH_TARGET
@@ -47,10 +41,7 @@ def draw_episode(wish: Any, rng: np.random.Generator) -> Episode:
 
 
 def start(rng: np.random.Generator) -> Float[np.ndarray, "15"]:
-    """Positions of an ant at rest at a random place, with a random heading.
-
-    Paper: App E.1
-    """
+    """Positions of an ant at rest at a random place, with a random heading."""
     qpos = STANDING.copy()
     qpos[:2] = rng.uniform(-HALF_WIDTH, HALF_WIDTH, 2)
     half_yaw = rng.uniform(-np.pi, np.pi) / 2
@@ -59,28 +50,19 @@ def start(rng: np.random.Generator) -> Float[np.ndarray, "15"]:
 
 
 def draw_target(place: Float[np.ndarray, "2"], rng: np.random.Generator) -> Float[np.ndarray, "2"]:
-    """A target near `place`: distance 2 to 4, in the middle 30° of a random quadrant.
-
-    Paper: App E.1
-    """
+    """A target near `place`: distance 2 to 4, in the middle 30° of a random quadrant."""
     angle = np.deg2rad(90 * rng.integers(4) + rng.uniform(30, 60))
     return place + rng.uniform(*DISTANCES) * np.array([np.cos(angle), np.sin(angle)])
 
 
 def reached(state: Any, target: Any, radius: float = 0.5) -> Float[Array, "*n"]:
-    """ρ(x′; target): 1 where the ant is within `radius` of the target, else 0; a JAX function.
-
-    Paper: App E.1
-    """
+    """ρ(x′; target): 1 where the ant is within `radius` of the target, else 0; a JAX function."""
     apart = jnp.asarray(state)[..., :2] - jnp.asarray(target)
     return (jnp.sum(apart**2, axis=-1) <= radius**2).astype(jnp.float32)
 
 
 def near(place: np.ndarray, target: np.ndarray | None, radius: float) -> Any:
-    """The same in NumPy, for stepping; nothing is near without a target (None, or NaN in its row).
-
-    Paper: App E.1
-    """
+    """The same in NumPy, for stepping; nothing is near without a target (None, or NaN in its row)."""
     if target is None:
         return np.zeros(place.shape[:-1], bool)
     return ((place - target.astype(np.float32)) ** 2).sum(axis=-1) <= np.float32(radius**2)

@@ -92,10 +92,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def measure(config: Config, policies: Any) -> dict[str, Any]:
-    """Alone, after one switch, and under random switching.
-
-    Paper: App E.1
-    """
+    """Alone, after one switch, and under random switching."""
     count, seed = len(policies), FRESH + 1_000_000 * config.seed
     alone = trial(policies, one_each(count, config.steps, config.episodes), seed)
     along, across = (part[config.settled :].reshape(-1, count, config.episodes) for part in alone.moved())
@@ -119,10 +116,7 @@ def measure(config: Config, policies: Any) -> dict[str, Any]:
 
 
 def traces(config: Config) -> dict[str, Any]:
-    """Paths from a common origin: eight of each policy alone, and eight under random switching.
-
-    Paper: App E.1
-    """
+    """Paths from a common origin: eight of each policy alone, and eight under random switching."""
     policies, seed = pretrained("ant-policies"), FRESH + 1_000_000 * config.seed + 300_000
     turns = random_switches(len(policies), config.switch_every, config.steps, 8, seed)
     return {
@@ -138,10 +132,7 @@ def _paths(seen: Trial) -> Any:
 
 
 def ablation(config: Config, switch_every: int) -> dict[str, Any]:
-    """PPO with a small budget, with or without switches in training; then the same trials.
-
-    Paper: App E.1
-    """
+    """PPO with a small budget, with or without switches in training; then the same trials."""
     base = preset("cpu", "ppo")
     walk = replace(base.walk, num_ants=config.ablation_ants, switch_every=switch_every)
     training = Training(replace(base, seed=config.seed + 1, walk=walk))

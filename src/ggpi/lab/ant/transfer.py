@@ -144,10 +144,7 @@ def calibrate(fit: FitConfig) -> dict[str, Any]:
 
 
 def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, Any]:
-    """Episodes of GGPI at a depth.
-
-    Paper: Alg 2
-    """
+    """Episodes of GGPI at a depth."""
     ghms = models(fit)
     return play(config, lambda: ant.planner(ghms, depth, ant.budget(samples, depth), config.radius))
 

@@ -97,10 +97,7 @@ def handful(config: Config, fit: FitConfig, depth: int, given: tuple[int, int]) 
 
 
 def episode(config: Config, fit: FitConfig, depth: int) -> dict[str, Any]:
-    """An episode until the target is reached, and what was imagined on the way.
-
-    Paper: Fig 6
-    """
+    """An episode until the target is reached, and what was imagined on the way."""
     env = SparseAnt(radius=ant.RADIUS)
     state, info = env.reset(seed=ant.REPORTED + 500_000 + config.seed)
     ghms = models(fit)

@@ -109,7 +109,7 @@ def open_grid(config: Config) -> TabularMDP:
 def sample_chains(config: Config, alpha: float, n: int) -> dict[str, Any]:
     """Chains of n models with one α: how far they go, where they end, and the first few in full.
 
-    Paper: Fig 14, Prop 2.3
+    Paper: Fig 14
     """
     mdp = open_grid(config)
     first = [envs.ACTIONS.index(name) for name in config.directions]
@@ -143,10 +143,7 @@ def sample_chains(config: Config, alpha: float, n: int) -> dict[str, Any]:
 
 
 def walk(mdp: TabularMDP, ghms: GHMs, segments: Segments, start: int, action: int, config: Config, rng: Any):
-    """Draws chains by walking: the ends X′, steps covered, and (path, observed places, actions) of the first.
-
-    Paper: Prop 2.3
-    """
+    """Draws chains by walking: the ends X′, steps covered, and (path, observed places, actions) of the first."""
     x, a = np.full(config.num_samples, start), np.full(config.num_samples, action)
     total = np.zeros(config.num_samples, int)
     walks = [([start], [0], [action]) for _ in range(config.drawn)]
@@ -176,7 +173,7 @@ def draw_actions(policy: Any, x: np.ndarray, rng: np.random.Generator) -> np.nda
 def mean_end(ghms: GHMs, segments: Segments, f: np.ndarray) -> np.ndarray:
     """E[f(X′)|x, a] of a chain, exactly: the models applied from the last to the first.
 
-    Paper: Prop 2.4, Def 6.1
+    Paper: Def 6.1
     """
     (policy, alpha), *rest = segments
     if rest:

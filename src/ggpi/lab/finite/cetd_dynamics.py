@@ -107,7 +107,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 def learn(config: Config, world: str, learner: str) -> dict[str, Any]:
     """Runs one learner from every seed; keeps its errors, and the first seed's path.
 
-    Paper: Fig 8, Fig 9
+    Paper: Fig 9
     """
     mdp = _mdp(world)
 

@@ -92,7 +92,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 def improvement_table(config: Config) -> dict[str, Any]:
     """What each improvement operator makes of π₀, state by state.
 
-    Paper: Ex D.4, Fig 13
+    Paper: Fig 13
     """
     bound = envs.chain_reward_bound(config.k, config.gamma, config.alpha)
     reward = config.margin * bound
@@ -113,10 +113,7 @@ def improvement_table(config: Config) -> dict[str, Any]:
 
 
 def improved_policies(k: int, gamma: float, alpha: float, end_reward: float) -> dict[str, TabularPolicy]:
-    """The rows of the paper's table.
-
-    Paper: Ex D.4
-    """
+    """The rows of the paper's table."""
     mdp, reward = envs.chain(k, end_reward)
     pi_0 = first_policy(k)
     pi_1 = improve(mdp.q(pi_0, reward, gamma))
@@ -148,10 +145,7 @@ def optimal_actions(k: int, gamma: float, end_reward: float) -> np.ndarray:
 
 
 def count_steps(config: Config, k: int) -> dict[str, Any]:
-    """Improvement steps until first optimal, and that the bound on R is sharp.
-
-    Paper: Ex D.4, Alg 1
-    """
+    """Improvement steps until first optimal, and that the bound on R is sharp."""
     gamma, alpha = config.gamma, config.alpha
     bound, least = envs.chain_reward_bound(k, gamma, alpha), gamma**-k
     large, small = config.margin * bound, (bound + least) / 2

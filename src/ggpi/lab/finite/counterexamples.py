@@ -82,8 +82,6 @@ def non_markov_q(gamma: float, resolution: int) -> dict[str, Any]:
     """Q of the policy with memory, and the nearest Q of a Markov policy in the sup norm.
 
     Memory: 0 fresh, 1 started in L, 2 and 3 one and two steps after a start in R.
-
-    Paper: Ex D.1
     """
     mdp, reward = envs.left_right()
     update = np.array([[1, 2, 1], [1, 1, 1], [3, 3, 3], [3, 3, 3]])  # memory × state
@@ -115,8 +113,6 @@ def greedy_on_memory(gamma: float) -> dict[str, Any]:
     """Q of the policy with memory, and the return of the policy that is greedy in it.
 
     Memory: 0 fresh, 1 played a first, 2 played b first.
-
-    Paper: Ex D.2
     """
     mdp, reward = envs.one_state()
     augmented = envs.with_memory(mdp, 3, lambda memory, x, a: memory or a + 1)
@@ -136,10 +132,7 @@ def greedy_on_memory(gamma: float) -> dict[str, Any]:
 
 
 def greedy_on_open_set(gamma: float) -> dict[str, Any]:
-    """Improvement over {L → L → R} alone, and over its suffix closure; everything over its power of γ.
-
-    Paper: Ex D.3
-    """
+    """Improvement over {L → L → R} alone, and over its suffix closure; everything over its power of γ."""
     mdp, reward = envs.binary_tree()
     policies = [TabularPolicy.constant(mdp, a, name) for a, name in enumerate("LR")]
     ghms = exact_ghms(mdp, policies, gamma, alpha=1.0)

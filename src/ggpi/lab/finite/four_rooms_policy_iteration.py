@@ -87,7 +87,7 @@ class Config:
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Solves four-rooms again and again.
 
-    Paper: Ex 5.3, Fig 4, Alg 1
+    Paper: Ex 5.3, Fig 4
     """
     kinds = list(product(STARTS, VARIANTS, config.depths))
     seeds = [config.seed + i for i in range(config.num_seeds)]
@@ -110,10 +110,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def solve(config: Config, start: str, variant: str, depth: int, seed: int) -> dict[str, Any]:
-    """One run of Algorithm 1, until the policy is exactly optimal.
-
-    Paper: Alg 1
-    """
+    """One run of Algorithm 1, until the policy is exactly optimal."""
     mdp = envs.four_rooms()
     reward = rewards.state(mdp.indicator(tuple(config.goal)))
     first = None

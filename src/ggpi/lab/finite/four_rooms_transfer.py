@@ -99,7 +99,7 @@ def _cell(slip: float, depth: int) -> str:
 def solve(config: Config, slip: float, depth: int) -> dict[str, Any]:
     """Improves over Π_depth and compares with the optimum, state by state.
 
-    Paper: Ex 5.2, Fig 3
+    Paper: Fig 3
     """
     mdp = envs.four_rooms(slip)
     reward = rewards.state(mdp.indicator(tuple(config.goal)))

@@ -177,10 +177,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def solve(config: Config, start: str, iterations: int, seed: int) -> dict[str, list[float]]:
-    """The returns of π₀, π₁, … of each method. The methods part after π₁: of one policy there is one set.
-
-    Paper: Alg 1
-    """
+    """The returns of π₀, π₁, … of each method. The methods part after π₁: of one policy there is one set."""
     world, key = CoinCorridor(config.length), jax.random.key(seed)
     planned = world.start(config.num_states, np.random.default_rng(seed))
     early, found = {}, {}
@@ -202,10 +199,7 @@ def solve(config: Config, start: str, iterations: int, seed: int) -> dict[str, l
 
 
 def learn(config: Config, world: CoinCorridor, policy: CategoricalPolicy, seed: int, key: Key) -> GHMs:
-    """μ_γ and μ_β of one policy, from episodes of its own.
-
-    Paper: Alg 1, Eq 7
-    """
+    """μ_γ and μ_β of one policy, from episodes of its own."""
     return fit(
         [policy],
         episodes(world, policy, config.num_episodes, config.episode_steps, seed=seed),
@@ -222,10 +216,7 @@ def learn(config: Config, world: CoinCorridor, policy: CategoricalPolicy, seed: 
 
 
 def improved_over(method: str, num_policies: int, alpha: float) -> GSPs:
-    """The set Π of a method, for the models that it keeps.
-
-    Paper: Alg 1
-    """
+    """The set Π of a method, for the models that it keeps."""
     newest = num_policies - 1
     depth, last = {"newest": (1, newest), "gpi": (1, None), "depth-2": (2, newest)}[method]
     return compositions(num_policies, depth, alpha, last=last)

@@ -47,10 +47,7 @@ def _network(key: Key) -> MLP:
 def best_values(
     ghms: GHMs, gsps: GSPs, reward: Reward, states: np.ndarray, num_samples: int, *, key: Key
 ) -> np.ndarray:
-    """max_ν Q^ν(x, a) over a set, [B, A]: `GGPIAgent.plan` without its samples.
-
-    Paper: Alg 1, Thm 3.2
-    """
+    """max_ν Q^ν(x, a) over a set, [B, A]: `GGPIAgent.plan` without its samples."""
     tree, _ = build_tree([segments_of(gsp, ghms.gamma) for gsp in gsps], ghms, reward.form)
     shape = (len(ghms.policies), len(states), NUM_ACTIONS)
     actions = jnp.broadcast_to(jnp.arange(NUM_ACTIONS, dtype=jnp.int32), shape)
@@ -123,10 +120,7 @@ def share(world: CoinCorridor, pi: Any, gamma: float) -> float:
 def exact_returns(
     start: str, length: int, gamma: float, alpha: float, depth: int, iterations: int
 ) -> list[float]:
-    """The shares of π₀, π₁, … with exact models and tables, over switching policies that end in the newest.
-
-    Paper: Alg 1
-    """
+    """The shares of π₀, π₁, … with exact models and tables, over switching policies that end in the newest."""
     world = CoinCorridor(length)
     right = np.tile(np.eye(NUM_ACTIONS)[RIGHT], (world.mdp.num_states, 1))
     found = policy_iteration(

@@ -44,10 +44,7 @@ class MazeFit:
 
 
 def models(config: MazeFit) -> GHMs:
-    """The models of a config: kept, or trained now.
-
-    Paper: Alg 2
-    """
+    """The models of a config: kept, or trained now."""
     out = kept(config, "maze-ghms")
     world, policies = PointMaze(config.maze), maze.policies()
     if found := finished(out, policies):

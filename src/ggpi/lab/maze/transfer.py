@@ -115,10 +115,7 @@ def _fit(config: Config, seed: int) -> MazeFit:
 
 
 def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:
-    """Episodes of GGPI at a depth, with learned models.
-
-    Paper: Alg 2
-    """
+    """Episodes of GGPI at a depth, with learned models."""
     ghms = models(_fit(config, seed))
     return play(config, agents.planner(ghms, depth, budget(config.samples, depth), maze.RADIUS))
 

@@ -155,10 +155,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def train(config: Config, world_name: str, name: str) -> dict[str, Any]:
-    """The final scores of one setting.
-
-    Paper: Fig 5
-    """
+    """The final scores of one setting."""
     world, setting = WORLDS[world_name](), SETTINGS[name]
     data = gather(world, config.num_shared, config.num_own, config.num_seeds, config.seed)
     truth = simulated_truth(world, config.beta, config.num_pairs, config.seed + 1_000)

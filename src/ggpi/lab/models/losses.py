@@ -12,8 +12,8 @@ At the `cpu` size CETD falls short of CEMC for both models: on the point mass a 
 on the pendulum by 2.2 and 2.3; there n-step CETD equals CEMC. On the ant the gaps are 5.1 and 18, and 0.8 with n-step
 CETD. LL2TD gets worse from early on.
 
-Scores are those of `ggpi.lab.models.scores`: −ELBO of VAEs at KL weight 1 whatever they were trained with, NLL of flows,
-and for VAEs an importance-weighted bound of the NLL, so that the two can be compared. All on true futures
+Scores are those of `ggpi.lab.models.scores`: −ELBO of VAEs at KL weight 1 whatever they were trained with, NLL of
+flows, and for VAEs an importance-weighted bound of the NLL, so that the two can be compared. All on true futures
 X_T ∼ μ^π_β(·|x, a) of pairs (x, a) that π visits, which no model was trained on.
 """
 
@@ -137,7 +137,7 @@ class Config:
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Trains every model with every loss, all seeds at once.
 
-    Paper: Fig 5, Fig 18, Eq 7, Eq 8, Def E.1
+    Paper: Fig 5, Fig 18, Def E.1
     """
     kinds = [(w, model, loss) for w in config.worlds for model, losses in METHODS.items() for loss in losses]
     results = cells({"/".join(kind): partial(train, config, *kind) for kind in kinds})
@@ -155,10 +155,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def train(config: Config, world_name: str, model: str, loss: str) -> dict[str, Any]:
-    """The scores of one kind of model along its training.
-
-    Paper: Fig 5, Fig 18
-    """
+    """The scores of one kind of model along its training."""
     world = WORLDS[world_name]()
     data = gather(world, config.num_shared, config.num_own, config.num_seeds, config.seed)
     truth = simulated_truth(world, config.beta, config.num_pairs, config.seed + 1_000)

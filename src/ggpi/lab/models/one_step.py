@@ -166,10 +166,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
-    """A stack of seeds in one world: errors by horizon, and samples to show.
-
-    Paper: Fig 17
-    """
+    """A stack of seeds in one world: errors by horizon, and samples to show."""
     world, seed = WORLDS[world_name](), config.seed + group
     data = gather(world, config.num_shared, config.num_own, config.together, seed)
     ghms = fit(
@@ -199,10 +196,7 @@ def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
 def unrolled(
     models: Any, world: World, times: np.ndarray, states: Any, actions: Any, seed: int
 ) -> np.ndarray:
-    """The state after given numbers of steps of each one-step model [models, pairs, samples, D].
-
-    Paper: Fig 17
-    """
+    """The state after given numbers of steps of each one-step model [models, pairs, samples, D]."""
 
     def one(model, x, a, steps, key):
         return after(model, world.policy, steps, x, a, key=key)
@@ -215,10 +209,7 @@ def unrolled(
 
 
 def measure(config, world, states, actions, times, samples, seed) -> dict[str, Any]:
-    """Distances of samples to simulated trajectories, sorted by horizon.
-
-    Paper: Fig 17
-    """
+    """Distances of samples to simulated trajectories, sorted by horizon."""
     repeated = [np.repeat(part, config.num_paths, axis=0) for part in (states, actions)]
     paths = world.paths(*repeated, LONGEST, seed + 2_000)
     paths = paths.reshape(config.num_pairs, config.num_paths, LONGEST, -1)
@@ -252,10 +243,7 @@ def measure(config, world, states, actions, times, samples, seed) -> dict[str, A
 
 
 def nearest(drawn: np.ndarray, paths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of each sample [P, n, D] to the nearest state of its pair's paths [P, m, T, D], and when that was.
-
-    Paper: Fig 17
-    """
+    """Distance of each sample [P, n, D] to the nearest state of its pair's paths [P, m, T, D], and when that was."""
     length = paths.shape[2]
     found = [
         KDTree(of_pair.reshape(-1, of_pair.shape[-1])).query(np.nan_to_num(cloud, nan=1e3))
@@ -265,10 +253,7 @@ def nearest(drawn: np.ndarray, paths: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def by_horizon(errors: np.ndarray, horizons: np.ndarray) -> list[float | None]:
-    """The median error of the samples of each range of horizons; None where there are fewer than five.
-
-    Paper: Fig 17
-    """
+    """The median error of the samples of each range of horizons; None where there are fewer than five."""
     bins = np.digitize(horizons.ravel(), EDGES)
     kept = [errors.ravel()[bins == place] for place in range(1, len(EDGES))]
     return [float(np.median(some)) if len(some) >= 5 else None for some in kept]

@@ -39,10 +39,7 @@ from ggpi.types import Key
 
 @dataclass(frozen=True)
 class MPO:
-    """How to learn from the replay buffer; defaults are the paper's where it says them.
-
-    Paper: App E.1
-    """
+    """How to learn from the replay buffer; defaults are the paper's where it says them."""
 
     policy_widths: tuple[int, ...] = (256, 256, 256, 256)
     """Hidden layers of the policy."""
@@ -153,10 +150,7 @@ def gaussian_kl(m: Array, s: Array, n: Array, t: Array) -> Array:
 
 
 def new_learner(config: MPO, policy: GaussianPolicy, *, key: Key) -> Learner:
-    """A fresh critic, targets and multipliers for a policy.
-
-    Paper: App E.1
-    """
+    """A fresh critic, targets and multipliers for a policy."""
     num_actions = policy.network.biases[-1].shape[0] // 2
     critic = MLP((len(policy.inputs) + num_actions, *config.critic_widths, 1), last=0.1, key=key)
     online = Networks(policy, critic)
@@ -170,10 +164,7 @@ def new_learner(config: MPO, policy: GaussianPolicy, *, key: Key) -> Learner:
 def round_of(
     config: MPO, walk: Walk, learner: Learner, walkers: Walkers, replay: Replay, *, key: Key
 ) -> tuple[Learner, dict[str, Any]]:
-    """Lets the ants walk for `horizon` steps, then learns from the replay buffer; returns what happened.
-
-    Paper: App E.1
-    """
+    """Lets the ants walk for `horizon` steps, then learns from the replay buffer; returns what happened."""
     *keys, draw, last = jax.random.split(key, config.horizon + 2)
     walked = []
     for now in keys:
@@ -188,10 +179,7 @@ def round_of(
 
 
 def relabel(walk: Walk, batches: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """The same steps with directions drawn anew, and paid accordingly.
-
-    Paper: App E.1
-    """
+    """The same steps with directions drawn anew, and paid accordingly."""
     direction = rng.integers(4, size=batches["direction"].shape)
     state, action, following, fell = (batches[name] for name in ("state", "action", "next_state", "fell"))
     reward = rewards(walk, state, action, following, direction, fell)
@@ -200,10 +188,7 @@ def relabel(walk: Walk, batches: dict[str, np.ndarray], rng: np.random.Generator
 
 @jit
 def updates(config: MPO, learner: Learner, batches: dict[str, Any], *, key: Key) -> tuple[Learner, dict]:
-    """As many updates as there are batches, in one compiled loop.
-
-    Paper: App E.1
-    """
+    """As many updates as there are batches, in one compiled loop."""
     arrays, static = eqx.partition(learner, eqx.is_array)
 
     def one(arrays, now):
@@ -216,10 +201,7 @@ def updates(config: MPO, learner: Learner, batches: dict[str, Any], *, key: Key)
 
 
 def update(config: MPO, learner: Learner, batch: dict[str, Any], *, key: Key) -> tuple[Learner, dict]:
-    """One step of critic, policy, temperature and multipliers.
-
-    Paper: App E.1
-    """
+    """One step of critic, policy, temperature and multipliers."""
     data = _prepare(config, learner, batch, key)
     params: Any
     params, static = eqx.partition((learner.online, learner.duals), eqx.is_array)

@@ -13,10 +13,7 @@ KEPT = ("state", "action", "next_state", "direction", "fell")
 
 
 class Replay:
-    """The newest `capacity` steps, in trajectories of equal length; shared by the four policies.
-
-    Paper: App E.1
-    """
+    """The newest `capacity` steps, in trajectories of equal length; shared by the four policies."""
 
     def __init__(self, capacity: int):
         self.capacity = capacity

@@ -42,10 +42,7 @@ SCALE = tuple(1.0 if i < 17 else 0.5 if i < 20 else 0.2 if i < 23 else 0.1 for i
 
 @dataclass(frozen=True)
 class Config:
-    """What to train, and for how long.
-
-    Paper: App E.1
-    """
+    """What to train, and for how long."""
 
     seed: int = 0
     """Seed of all randomness."""
@@ -71,8 +68,6 @@ def preset(name: str, algorithm: str | None = None) -> Config:
     """The config of a preset: `cpu` for two cores, `paper` for the paper's sizes, `tiny` to see that it works.
 
     The algorithm is the paper's MPO, but for `cpu`, where PPO gets there in the time.
-
-    Paper: App E.1
     """
     chosen: Any = algorithm or ("ppo" if name == "cpu" else "mpo")
     if name == "paper":
@@ -108,10 +103,7 @@ than for PPO: rare and large prices are most of what a one-step critic errs by, 
 
 
 class Training:
-    """A run in progress: ants, learner and curve; `round`, `save`, and the policies so far.
-
-    Paper: App E.1
-    """
+    """A run in progress: ants, learner and curve; `round`, `save`, and the policies so far."""
 
     def __init__(self, config: Config):
         self.config = config

@@ -20,10 +20,7 @@ NOWHERE = (1e6, 1e6)
 
 @dataclass(frozen=True)
 class Trial:
-    """Where the ants were, and whose turn it was.
-
-    Paper: App E.1
-    """
+    """Where the ants were, and whose turn it was."""
 
     states: np.ndarray
     """[T + 1, N, 35]"""
@@ -46,10 +43,7 @@ def _act(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
 
 
 def trial(policies: Sequence[Any], turns: np.ndarray, seed: int) -> Trial:
-    """Lets policy `turns[t, i]` (its index is its direction) move ant i at step t, at most 150 steps.
-
-    Paper: App E.1
-    """
+    """Lets policy `turns[t, i]` (its index is its direction) move ant i at step t, at most 150 steps."""
     steps, ants = turns.shape
     env = SparseAntVector(ants, target=NOWHERE)
     bank = PolicyBank(policies)
@@ -65,28 +59,19 @@ def trial(policies: Sequence[Any], turns: np.ndarray, seed: int) -> Trial:
 
 
 def one_each(num_policies: int, steps: int, ants: int) -> np.ndarray:
-    """Turns of ants that each follow one policy, `ants` for every policy.
-
-    Paper: App E.1
-    """
+    """Turns of ants that each follow one policy, `ants` for every policy."""
     return np.tile(np.arange(num_policies).repeat(ants), (steps, 1))
 
 
 def one_switch(num_policies: int, before: int, after: int, ants: int) -> np.ndarray:
-    """Turns with one switch, `ants` for every ordered pair of different policies.
-
-    Paper: App E.1
-    """
+    """Turns with one switch, `ants` for every ordered pair of different policies."""
     pairs = [(i, j) for i in range(num_policies) for j in range(num_policies) if i != j]
     first, second = np.array(pairs).repeat(ants, axis=0).T
     return np.concatenate([np.tile(first, (before, 1)), np.tile(second, (after, 1))])
 
 
 def random_switches(num_policies: int, every: int, steps: int, ants: int, seed: int) -> np.ndarray:
-    """Turns that last Uniform(1, every) steps each, as in training.
-
-    Paper: App E.1
-    """
+    """Turns that last Uniform(1, every) steps each, as in training."""
     rng = np.random.default_rng(seed)
     turns = np.zeros((steps, ants), int)
     for i in range(ants):

@@ -24,10 +24,7 @@ UP_Z = SPEC.index("up_z")
 
 @dataclass(frozen=True)
 class Walk:
-    """What is practised and paid.
-
-    Paper: App E.1
-    """
+    """What is practised and paid."""
 
     num_ants: int = 512
     """Ants that walk at the same time."""
@@ -67,10 +64,7 @@ class Steps:
 
 
 class Walkers:
-    """The ants, their directions, and all randomness: `save` and `restore` make a run resumable to the bit.
-
-    Paper: App E.1
-    """
+    """The ants, their directions, and all randomness: `save` and `restore` make a run resumable to the bit."""
 
     def __init__(self, walk: Walk, seed: int, num_threads: int = 2):
         self.walk = walk
@@ -138,10 +132,7 @@ def rewards(
     direction: np.ndarray,
     fell: np.ndarray,
 ) -> np.ndarray:
-    """What the steps are paid.
-
-    Paper: App E.1
-    """
+    """What the steps are paid."""
     along, across = velocities(states, following, direction)
     effort = (np.clip(action, -1, 1) ** 2).sum(axis=-1)
     lean = 1 - following[..., UP_Z]
@@ -152,10 +143,7 @@ def rewards(
 def velocities(
     states: np.ndarray, following: np.ndarray, direction: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean velocity of the steps along and across their directions, in units per second.
-
-    Paper: App E.1
-    """
+    """Mean velocity of the steps along and across their directions, in units per second."""
     moved = (following[..., INDEX["place"]] - states[..., INDEX["place"]]) / CONTROL_STEP
     heading = HEADINGS[direction]
     along = (moved * heading).sum(axis=-1)

@@ -60,7 +60,7 @@ def action_network(
     space: Box | Discrete,
     last: tuple[str, ...] | None = None,
 ) -> Network:
-    """The network from observations to the numbers of the action distribution; `last` replaces its last layers' names."""
+    """The network from observations to the parameters of the action distribution."""
     actor = ACTORS[kind] if last is None else ACTORS[kind]._replace(last=last)
     custom = [name for name in tensors if "features_extractor." in name]
     if custom:
