@@ -14,10 +14,11 @@ from jax.scipy.special import ndtr, ndtri
 import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.policies
+from ggpi._jax.batching import stack_modules
 from ggpi.envs import LinearGaussian, ll2td_bias
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.learned import AbstractDensityGHM
-from ggpi.learning.losses import LL2TD
+from ggpi.learning.losses import LL2TD, Problem
 from ggpi.policies.linear import linear_policy
 from ggpi.types import GHM
 from zoo import BETA, KEY, LEARNED, ZOO
@@ -148,7 +149,7 @@ def fit_ll2td(steps, batch_size):
         ggpi.policies.PolicyBank([policy]),
         stack_modules([exact_line()]),
     )
-    recorded, betas = loss.record(data, 1, [BETA]), jnp.array([BETA])
+    problem = Problem(loss.dataset(data, 1, [BETA]), bank, jnp.array([BETA]))
     adam = optax.adam(optax.linear_schedule(5e-3, 0.0, steps))
     arrays, static = eqx.partition(flow, eqx.is_array)
 
@@ -156,7 +157,7 @@ def fit_ll2td(steps, batch_size):
         arrays, moments = carry
 
         def total(flow):
-            losses, batch = loss.batch(flow, target, recorded, bank, betas, batch_size, key=key)
+            losses, batch = loss.batch(flow, target, problem, batch_size, key=key)
             return losses.sum(), batch
 
         flow = eqx.combine(arrays, static)

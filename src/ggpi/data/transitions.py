@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool
 
 BLOCK = 2**25
 """Bytes of a column that are looked at together."""
@@ -55,6 +56,23 @@ class Transitions:
     def nbytes(self) -> int:
         """The size of all columns, wherever they are."""
         return sum(getattr(self, field.name).nbytes for field in fields(self))
+
+    @property
+    def episode_starts(self) -> Bool[np.ndarray, "N"]:
+        """True in the first row of each episode."""
+        return np.append(True, self.episode[1:] != self.episode[:-1])[: len(self)]
+
+    @property
+    def episode_ends(self) -> Bool[np.ndarray, "N"]:
+        """True in the last row of each episode."""
+        return np.append(self.episode[1:] != self.episode[:-1], True)[: len(self)]
+
+    @property
+    def is_followed(self) -> Bool[np.ndarray, "N"]:
+        """True where the next row is the next step of the same episode, and the episode had not ended."""
+        ended = np.asarray(self.terminated, bool) | np.asarray(self.truncated, bool)
+        later = np.append(self.step[1:] == self.step[:-1] + 1, False)[: len(self)]
+        return ~self.episode_ends & later & ~ended
 
     def check(self, *, at_least: int = 1) -> None:
         """Refuses what nothing can be learned from, and says which field is wrong and how.

@@ -19,6 +19,7 @@ import numpy as np
 
 import ggpi
 from ggpi._jax.alias import AliasTable, alias_table
+from ggpi._jax.batching import stack_modules
 from ggpi._jax.networks import mlp
 from ggpi.data import StateSpec, Transitions
 from ggpi.envs.linear_gaussian import LinearGaussian
@@ -27,7 +28,7 @@ from ggpi.envs.point_mass import PointMass
 from ggpi.envs.ring import Ring
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
 from ggpi.ghm.learned import AbstractGHM
 from ggpi.ghm.spline_flow import FlowConfig

@@ -11,9 +11,10 @@ import pytest
 import ggpi
 import ggpi.storage.errors
 from ggpi import rewards
+from ggpi._jax.batching import stack_modules
 from ggpi.agent.warnings import FAR, Warner
 from ggpi.evaluation.planning import Models
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.bank import PolicyBank
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ggpi
+from ggpi._jax.batching import stack_modules
 from ggpi.cli import diagnose as model_report
 from ggpi.cli import diagnose_figure as model_picture
 from ggpi.cli.diagnose_figure import Panel
@@ -14,7 +15,7 @@ from ggpi.cli.main import main
 from ggpi.data import write_npz
 from ggpi.envs import PointMass
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import style
 from ggpi.policies.linear import direction_policies

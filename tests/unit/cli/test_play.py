@@ -14,12 +14,13 @@ from gymnasium.spaces import Box
 
 import ggpi
 import ggpi.storage.errors
+from ggpi._jax.batching import stack_modules
 from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main
 from ggpi.cli.play import Episode, PlayConfig, _filming, table
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.film import film
 from ggpi.policies.linear import linear_policy

@@ -10,9 +10,10 @@ import pytest
 
 import ggpi
 from ggpi import rewards
+from ggpi._jax.batching import stack_modules
 from ggpi.agent import agent as agents
 from ggpi.evaluation.planning import choose, pooled
-from ggpi.ghm.coordinates import Frame, fit_frame, stack_modules
+from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.ghm.learned import AbstractGHM
 from ggpi.policies import PolicyBank
 

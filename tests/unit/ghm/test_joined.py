@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import ggpi
+from ggpi._jax.batching import stack_modules
 from ggpi.data import StateSpec
 from ggpi.ghm import GHMs, exact_ghms, joined_ghms
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 
 

@@ -10,7 +10,8 @@ import optax
 import pytest
 from jax.scipy.stats import norm
 
-from ggpi.ghm.coordinates import Frame, stack_modules
+from ggpi._jax.batching import stack_modules
+from ggpi.ghm.coordinates import Frame
 from ggpi.ghm.spline_flow import Flow, FlowConfig
 
 SMALL = FlowConfig(hidden=16)

@@ -6,9 +6,10 @@ import jax
 import pytest
 
 import ggpi
+from ggpi._jax.batching import stack_modules
 from ggpi.envs import PointMass
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.cache import finished, kept
 from ggpi.policies.linear import direction_policies

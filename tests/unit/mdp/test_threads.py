@@ -10,7 +10,8 @@ import scipy.sparse
 
 import ggpi
 import ggpi.ghm.vae
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi._jax.batching import stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.mdp import resolvent
 from ggpi.policies.linear import linear_policy
 

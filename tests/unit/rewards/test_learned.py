@@ -7,9 +7,10 @@ import pytest
 
 import ggpi
 from ggpi import rewards
+from ggpi._jax.batching import stack_modules
 from ggpi.evaluation.rewards import checked_payment
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies import direction_policies
 from ggpi.rewards import learned as reward_learning
