@@ -1,8 +1,10 @@
 """Measured numbers on the pages are those of `docs/results/`, and every figure of an experiment has a summary."""
 
-import importlib.util
+import importlib
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,15 +20,16 @@ PAGES = [
 ]
 
 
-def load_fill_results():
-    spec = importlib.util.spec_from_file_location("fill_results", DOCS / "fill_results.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(name):
+    """A script of docs/, imported as a module."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(DOCS))
 
 
-fill_results = load_fill_results()
+fill_results = script("fill_results")
 
 
 def text(page):
@@ -74,3 +77,20 @@ def test_unknown_names_raise():
         fill_results.fill("<!-- results: nothing --><!-- end -->")
     with pytest.raises(ValueError, match="no table has a row"):
         fill_results.fill("<!-- cell: chain | 99 | GGPI --><!-- end -->")
+
+
+def test_a_run_is_kept_as_it_was_measured(tmp_path, monkeypatch):
+    run = ["run", "four-rooms-transfer", "--preset", "tiny", "--out", str(tmp_path / "run")]
+    subprocess.run([sys.executable, "-m", "ggpi", *run], check=True, capture_output=True)
+    keep_results = script("keep_results")
+    monkeypatch.setattr(keep_results, "RESULTS", tmp_path)
+    monkeypatch.setattr(fill_results, "RESULTS", tmp_path)
+    keep_results.keep(tmp_path / "run", "kept", ["--seed", "0"])
+
+    metrics = json.loads(text(tmp_path / "run" / "metrics.json"))
+    solved = [row["optimal"] for world in metrics["worlds"] for row in world["depths"]]
+    kept = fill_results.summary("kept")
+    assert kept["command"] == "ggpi run four-rooms-transfer --seed 0"
+    assert (kept["preset"], kept["seeds"]) == ("tiny", {"seed": 0})
+    column = kept["tables"][0]["columns"].index(f"optimal, of {metrics['num_states']} states")
+    assert [int(row[column]) for table in kept["tables"] for row in table["rows"]] == solved
