@@ -32,13 +32,14 @@ from ggpi.ghm.base import GHMs
 from ggpi.learning.fitting import fit, split
 from ggpi.learning.options import LossName, ModelName, arguments, note_on_rates, recipe_of
 from ggpi.learning.recipe import PRESETS
-from ggpi.mdp.tabular import beta_of, check_gamma
+from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.policies.sb3.reader import load_sb3
 from ggpi.rollout.collection import collect
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import Foreign, load
+from ggpi.switching import beta_of
 
 LIKELIHOODS = ("cetd", "cemc")
 """Losses that are negative log-likelihoods, which knowing nothing can be compared with."""

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 
 from ggpi._jax.shapes import Lead, check_policy, check_shape
-from ggpi.mdp.tabular import beta_of, check_gamma
+from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.objects import Foreign
 from ggpi.storage.reading import short
-from ggpi.switching import GSPs
+from ggpi.switching import GSPs, beta_of
 
 
 @dataclass(frozen=True, eq=False)

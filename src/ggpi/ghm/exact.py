@@ -26,9 +26,10 @@ from ggpi._jax.shapes import Lead, check_shape
 from ggpi.ghm.base import GHMs
 from ggpi.mdp.resolvent import Resolvent, resolvent
 from ggpi.mdp.rows import sparse_running_sums
-from ggpi.mdp.tabular import TabularMDP, beta_of, check_gamma
+from ggpi.mdp.tabular import TabularMDP, check_gamma
 from ggpi.policies import TabularPolicy
 from ggpi.rewards import Reward
+from ggpi.switching import beta_of
 from ggpi.types import Key, Scalar, reals
 
 TABLE_LIMIT = 2**27

@@ -36,7 +36,6 @@ from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.losses import CEMC, LL2TD
 from ggpi.learning.recipe import Recipe
 from ggpi.mdp.optimal import value_iteration
-from ggpi.mdp.tabular import beta_of
 from ggpi.policies import action_heads as kinds
 from ggpi.policies import networks
 from ggpi.policies.bank import PolicyBank
@@ -45,6 +44,7 @@ from ggpi.policies.linear import MixedPolicy, linear_policy
 from ggpi.policies.symmetric import four_directions
 from ggpi.rewards.learned import LearnedReward, RewardNetwork
 from ggpi.storage.objects import Foreign
+from ggpi.switching import beta_of
 
 HERE = Path(__file__).parent
 SIZE = 3

@@ -10,11 +10,10 @@ import ggpi
 from chance import error_of_estimate
 from ggpi import rewards
 from ggpi.agent import agent as agents
-from ggpi.evaluation.segments import segments, segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
-from ggpi.mdp.tabular import composition_weights
+from ggpi.switching import composition_weights, segments
 
 GAMMA = 0.9
 
@@ -119,7 +118,7 @@ def test_each_segment_pays_at_both_ends_with_its_own_policy():
 def test_prefixes_are_shared():
     _, ghms, _ = random_world()
     gsps = ggpi.compositions(2, 3, 1 / 9)
-    chains = [segments_of(gsp, GAMMA) for gsp in gsps]
+    chains = [gsp.segments(GAMMA) for gsp in gsps]
     tree, paths = build_tree(chains, ghms, "state")
     apart, _ = build_tree(chains, ghms, "state", shared=False)
     nodes = [sum(len(b.parent) for level in t.levels for b in level) for t in (tree, apart)]

@@ -15,7 +15,7 @@ import ggpi.evaluation
 from ggpi import rewards
 from ggpi.envs import one_state
 from ggpi.evaluation import sampled
-from ggpi.mdp.tabular import composition_weights
+from ggpi.switching import composition_weights
 
 
 def test_compositions_need_models_of_beta():
