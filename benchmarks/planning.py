@@ -88,7 +88,7 @@ def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
 
 def mpc_seconds(ghms, states, goals) -> float:
     """Time of a decision of model-predictive control; a GHM stands for the one-step model of the same sizes."""
-    model = jax.tree.map(lambda leaf: leaf[0], ghms.models[ghms.gamma])
+    model = jax.tree.map(lambda leaf: leaf[0], ghms.models[0])
     decide = ant_mpc.over_walks(model, RADIUS, ant_mpc.WALKS)
     return seconds(lambda: decide(states, goals, jax.random.key(1)), 5) / len(states)
 

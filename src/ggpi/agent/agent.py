@@ -49,8 +49,7 @@ from ggpi.evaluation.stepping import (
     stepped_values_on_host,
 )
 from ggpi.evaluation.tree import build_tree
-from ggpi.ghm.base import GHMs
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs
 from ggpi.types import Key, whole

@@ -117,7 +117,8 @@ def fit(
             folder = Path(out) / "one-step" if out else None
             log_of_one = TrainingLog(folder, fingerprint, tensorboard, ["next state"])
             one_step = _fit_one_step(policies, data, recipe, spec, key, log_of_one)
-        ghms = GHMs(tuple(policies), gamma, alphas, per_horizon, one_step)
+        ordered = tuple(per_horizon[h] for h in (gamma, *(beta_of(gamma, alpha) for alpha in alphas)))
+        ghms = GHMs(tuple(policies), gamma, alphas, ordered, one_step)
         if log.directory:
             save(log.directory / "models", ghms)
         return ghms

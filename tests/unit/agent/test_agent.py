@@ -178,7 +178,7 @@ def test_activations_count_as_memory():
     model = VAEConfig().build(frame, key=jax.random.key(0))
     models = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), model)
     walkers = tuple(Walker(jnp.ones(2), str(i)) for i in range(4))
-    ghms = ggpi.GHMs(walkers, 0.9, (0.5,), {0.9: models, 0.45: models})
+    ghms = ggpi.GHMs(walkers, 0.9, (0.5,), (models, models))
     for depth, num_samples in ((1, 400), (2, 100), (3, 25)):
         agent = ggpi.GGPIAgent(ghms, rewards.target((0.0, 0.0), 1.0), depth=depth, num_samples=num_samples)
         assert agent._call_size(128, 1) == (128, num_samples), "one call"
