@@ -116,7 +116,7 @@ def fitted(model: Any, loss: str) -> dict[float, tuple[Any, Any]]:
         horizon: tuple(
             jax.tree.map(lambda leaf, i=i: leaf[i], stack) for stack, i in ((start[0], place), (models, 0))
         )
-        for place, (horizon, models) in enumerate(ghms.models.items())
+        for place, (horizon, models) in enumerate(zip(ghms.horizons, ghms.models, strict=True))
     }
 
 

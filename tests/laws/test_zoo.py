@@ -15,8 +15,8 @@ import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.policies
 from ggpi.envs import LinearGaussian, ll2td_bias
+from ggpi.ghm.base import AbstractDensityGHM
 from ggpi.ghm.coordinates import fit_frame, stack_modules
-from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.learning.losses import LL2TD
 from ggpi.policies.linear import linear_policy
 from ggpi.types import GHM

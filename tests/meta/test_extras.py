@@ -87,7 +87,7 @@ def folder(tmp_path_factory):
     models = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(0))])
     policies = tuple(pendulum_policies()[:1])
     claim(folder / "models", World("Pendulum-v1", spec.names), {})
-    ggpi.save(folder / "models" / "models", GHMs(policies, 0.9, (0.5,), {0.9: models, 0.45: models}))
+    ggpi.save(folder / "models" / "models", GHMs(policies, 0.9, (0.5,), (models, models)))
     return folder
 
 

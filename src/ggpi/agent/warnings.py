@@ -10,7 +10,7 @@ import numpy as np
 
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.rewards import Table
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM
 from ggpi.storage.errors import NoRewardWarning, UnfamiliarStateWarning
 
 FAR = 15.0

@@ -37,12 +37,13 @@ from ggpi.learning.loop import Setting, State, initial_state, run_chunk, score
 from ggpi.learning.losses import CEMC, CETD, LOSSES, Loss, check_supported
 from ggpi.learning.recipe import MODELS, PRESETS, ModelConfig, Recipe
 from ggpi.learning.targets import Record, warn_if_loose
-from ggpi.mdp.tabular import beta_of, check_gamma
+from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.checks import check_policies, listed, space_of
 from ggpi.progress import Advance, progress
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import check_savable, save
+from ggpi.switching import beta_of
 from ggpi.types import Key, Scalar, reals
 
 MARGIN = 0.1
@@ -116,7 +117,8 @@ def fit(
             folder = Path(out) / "one-step" if out else None
             log_of_one = TrainingLog(folder, fingerprint, tensorboard, ["next state"])
             one_step = _fit_one_step(policies, data, recipe, spec, key, log_of_one)
-        ghms = GHMs(tuple(policies), gamma, alphas, per_horizon, one_step)
+        ordered = tuple(per_horizon[h] for h in (gamma, *(beta_of(gamma, alpha) for alpha in alphas)))
+        ghms = GHMs(tuple(policies), gamma, alphas, ordered, one_step)
         if log.directory:
             save(log.directory / "models", ghms)
         return ghms

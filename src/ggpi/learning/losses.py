@@ -21,8 +21,8 @@ from jaxtyping import Array, Float
 
 from ggpi._jax.random import quick
 from ggpi.data import Transitions
+from ggpi.ghm.base import AbstractDensityGHM, AbstractGHM
 from ggpi.ghm.coordinates import SMALLEST_SCALE
-from ggpi.ghm.learned import AbstractDensityGHM, AbstractGHM
 from ggpi.learning.targets import Record, draw_rows, follow, full_record, record
 from ggpi.policies.bank import PolicyBank
 from ggpi.types import Key

@@ -11,7 +11,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -34,7 +34,7 @@ LIBRARY = {
     "fixed-deviation/1": "ggpi.policies.networks:FixedDeviation",
     "gaussian-mlp/1": "ggpi.policies.gaussian:MLP",
     "gaussian-policy/1": "ggpi.policies.gaussian:GaussianPolicy",
-    "ghms/1": "ggpi.ghm.base:GHMs",
+    "ghms/2": "ggpi.ghm.base:GHMs",
     "greedy/1": "ggpi.policies.networks:Greedy",
     "gsp/1": "ggpi.switching:GSP",
     "gsps/1": "ggpi.switching:GSPs",
@@ -139,6 +139,9 @@ BEFORE_TAGS = {
 }
 """Module path of an earlier version → tag. Directories load for ever: entries are added here, never removed."""
 
+UPGRADES = {"ghms/1": ("ghms/2", "ggpi.ghm.base:upgraded_from_1")}
+"""Tag of an earlier version → the tag of today, and the function that makes the fields of today from those of then."""
+
 _registered: dict[str, type] = {}
 
 
@@ -175,12 +178,21 @@ def tag_of(kind: type) -> str | None:
 
 
 def class_of(name: str) -> type | None:
-    """The class of a tag, or of a module path of an earlier version; None if there is none."""
+    """The class of a tag, or of a tag or module path of an earlier version; None if there is none."""
     tag = BEFORE_TAGS.get(name, name)
-    if tag in LIBRARY:
-        module, _, qualified = LIBRARY[tag].partition(":")
-        return getattr(import_module(module), qualified)
-    return _registered.get(tag)
+    tag, _ = UPGRADES.get(tag, (tag, ""))
+    return _found(LIBRARY[tag]) if tag in LIBRARY else _registered.get(tag)
+
+
+def upgrade_of(name: str) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
+    """The function that turns fields of an earlier version into those of today; None for a tag of today."""
+    tag = BEFORE_TAGS.get(name, name)
+    return _found(UPGRADES[tag][1]) if tag in UPGRADES else None
+
+
+def _found(place: str) -> Any:
+    module, _, qualified = place.partition(":")
+    return getattr(import_module(module), qualified)
 
 
 def _place(kind: type) -> str:

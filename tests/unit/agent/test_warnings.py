@@ -84,7 +84,7 @@ def models(*datasets, relative=()):
     spec = ggpi.StateSpec(("x", "y"), relative=relative)
     frames = [fit_frame(states, np.zeros((len(states), 1)), states, spec, None) for states in datasets]
     stacked = stack_modules([VAEConfig().build(frame, key=KEY) for frame in frames])
-    return ggpi.GHMs(tuple(Still() for _ in datasets), 0.9, (), {0.9: stacked})
+    return ggpi.GHMs(tuple(Still() for _ in datasets), 0.9, (), (stacked,))
 
 
 def warner(ghms):

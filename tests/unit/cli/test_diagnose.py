@@ -29,7 +29,7 @@ def saved(tmp_path, monkeypatch):
     frame = fit_frame(data.state, data.action, data.next_state, PointMass.spec, None)
     keys = jax.random.split(jax.random.key(0), 2)
     vaes = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
-    ghms = GHMs(tuple(policies), 0.8, (0.5,), {0.8: vaes, 0.4: vaes})
+    ghms = GHMs(tuple(policies), 0.8, (0.5,), (vaes, vaes))
     ggpi.save(tmp_path / "run" / "models", ghms)
     write_npz(tmp_path / "data.npz", data)
     return tmp_path

@@ -72,7 +72,7 @@ def saved(tmp_path_factory):
     policies = tuple(
         linear_policy(np.zeros((1, 2)), push, 0.0, name) for name, push in (("on", 1), ("back", -1))
     )
-    ggpi.save(folder / "models", GHMs(policies, 0.8, (0.5,), {0.8: models, 0.4: models}))
+    ggpi.save(folder / "models", GHMs(policies, 0.8, (0.5,), (models, models)))
     world = {
         "format": "ggpi world 1",
         "env": "test/Line-v0",

@@ -13,8 +13,8 @@ from chance import are_frequencies, error_of_mean, is_share
 from ggpi import TabularMDP, TabularPolicy, Transitions
 from ggpi.data import StateSpec
 from ggpi.ghm import ExactGHM
+from ggpi.ghm.base import AbstractGHM
 from ggpi.ghm.coordinates import fit_frame
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.learning.losses import CEMC, CETD, Batch, ask
 from ggpi.learning.targets import (
     draw_rows,

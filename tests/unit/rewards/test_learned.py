@@ -94,7 +94,7 @@ def agent():
     frame = fit_frame(x, a, x, ggpi.StateSpec(("x", "y", "vx", "vy")), None)
     keys = jax.random.split(jax.random.key(0), 2)
     models = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
-    ghms = GHMs(policies, 0.9, (0.5,), {0.9: models, 0.45: models})
+    ghms = GHMs(policies, 0.9, (0.5,), (models, models))
     return ggpi.GGPIAgent(ghms, rewards.target((0.0, 0.0), 1.0), depth=2, num_samples=20)
 
 

@@ -31,7 +31,7 @@ def one_step_model(config: FitConfig) -> Any:
     """The model of x′ given (x, a), trained as long as the GHMs are."""
     one_step, policy = replace(config, n_step=1), pretrained("ant-policies")[:1]
     ghms = learn(one_step, policy, 0.0, (), kept(config, "ant-ghms") / "one-step")
-    return jax.tree.map(lambda leaf: leaf[0], ghms.models[0.0])
+    return ghms.segment(0, None)
 
 
 def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
