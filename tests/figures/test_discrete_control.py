@@ -15,7 +15,7 @@ from ggpi.rewards import arrival, target
 
 @pytest.mark.slow
 def test_the_tiny_run_has_every_way_of_acting():
-    config = experiment.Config.tiny()
+    config = experiment.PRESETS["tiny"]
     metrics = as_stored(experiment.run(config))
     (panel,) = metrics["panels"]
     for scores in panel["tasks"].values():

@@ -14,6 +14,7 @@ from ggpi.diagnosis.verdict import judge
 from ggpi.envs.ant import SPEC
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.calibration import calibration, calibration_table, ratios
+from ggpi.lab.ant.models import FITS as FITS
 from ggpi.lab.ant.models import FitConfig, learn, train
 from ggpi.learning.options import note_on_rates
 from ggpi.storage.arrays import write_json

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
         from ggpi.lab import contract
 
         experiment = contract.experiment(name)
-    default = getattr(experiment.Config, one_of("preset", preset, contract.PRESETS))()
+    default = experiment.PRESETS[one_of("preset", preset, experiment.PRESETS)]
     if options.help:
         return show_help(options.parser, f"fields of the config of {name} ({preset})", default)
     config = read_config(f"ggpi run {name}", default, rest)
@@ -131,9 +131,9 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
     use_compilation_cache()
     if world == "ant":
         with waiting("starting…"):
-            from ggpi.cli.fit_ant import FitConfig, fit_ant
-        preset = one_of("preset", options.preset or "cpu", ("tiny", "cpu", "paper"))
-        default = getattr(FitConfig, preset)()
+            from ggpi.cli.fit_ant import FITS, fit_ant
+        preset = one_of("preset", options.preset or "cpu", FITS)
+        default = FITS[preset]
         if options.help:
             return show_help(options.parser, f"fields of the config of the ant ({preset})", default)
         config = read_config("ggpi fit ant", default, fields)

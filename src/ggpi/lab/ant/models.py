@@ -54,17 +54,29 @@ class FitConfig:
     latent: int = 1
     """Latent dimensions."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, 6_400, 60, 64, 1e-3, "linear", 20, 1.0)
 
-    @classmethod
-    def cpu(cls):
-        return cls(0, 1_000_000, 12_000, 256, 1e-3, "linear", 100, 1.0)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+FITS = {
+    "tiny": FitConfig(
+        num_transitions=6_400,
+        steps=60,
+        batch_size=64,
+        learning_rate=1e-3,
+        decay="linear",
+        n_step=20,
+        kl_weight=1.0,
+    ),
+    "cpu": FitConfig(
+        num_transitions=1_000_000,
+        steps=12_000,
+        batch_size=256,
+        learning_rate=1e-3,
+        decay="linear",
+        n_step=100,
+        kl_weight=1.0,
+    ),
+    "paper": FitConfig(),
+}
+"""Preset → how the models are trained."""
 
 
 def fit_models(config: FitConfig, out: Path | None = None, **logging: Any) -> GHMs:

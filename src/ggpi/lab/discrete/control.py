@@ -69,26 +69,21 @@ class Config:
         if min(self.depths, default=0) < 1:
             raise ValueError(f"depths are at least 1, got {self.depths}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            ("cart-pole",),
-            (0.25,),
-            (1,),
-            transitions=2_000,
-            steps=250,
-            num_samples=8,
-            episodes=2,
-            max_steps=5,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(transitions=100_000, steps=3_000, num_samples=32, episodes=10)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("cart-pole",),
+        explore=(0.25,),
+        depths=(1,),
+        transitions=2_000,
+        steps=250,
+        num_samples=8,
+        episodes=2,
+        max_steps=5,
+    ),
+    "cpu": Config(transitions=100_000, steps=3_000, num_samples=32, episodes=10),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

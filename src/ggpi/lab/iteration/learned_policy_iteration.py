@@ -104,44 +104,39 @@ class Config:
         if not fits or self.num_seeds < 1 or not 0 < self.stated < 1:
             raise ValueError(f"iterations ≥ 1 for each start, num_seeds ≥ 1, 0 < stated < 1; got {self}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            length=4,
-            starts=("right",),
-            methods=("depth-2",),
-            iterations=(1,),
-            num_episodes=200,
-            steps=500,
-            learning_rate=3e-3,
-            width=32,
-            num_states=128,
-            num_samples=32,
-            policy_steps=200,
-            num_seeds=1,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            length=4,
-            starts=("right",),
-            iterations=(5,),
-            num_episodes=1_000,
-            steps=1_000,
-            batch_size=128,
-            learning_rate=3e-3,
-            width=64,
-            num_states=96,
-            num_samples=96,
-            policy_steps=500,
-            num_seeds=3,
-            seed=10,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        length=4,
+        starts=("right",),
+        methods=("depth-2",),
+        iterations=(1,),
+        num_episodes=200,
+        steps=500,
+        learning_rate=3e-3,
+        width=32,
+        num_states=128,
+        num_samples=32,
+        policy_steps=200,
+        num_seeds=1,
+    ),
+    "cpu": Config(
+        length=4,
+        starts=("right",),
+        iterations=(5,),
+        num_episodes=1_000,
+        steps=1_000,
+        batch_size=128,
+        learning_rate=3e-3,
+        width=64,
+        num_states=96,
+        num_samples=96,
+        policy_steps=500,
+        num_seeds=3,
+        seed=10,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

@@ -107,35 +107,30 @@ class Config:
                 f"settings are {', '.join(SETTINGS)} and num_seeds ≥ 1, got {unknown}, {self.num_seeds}"
             )
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            worlds=("point-mass",),
-            settings=("default", "kl-100"),
-            steps=750,
-            batch_size=64,
-            width=32,
-            num_shared=6_400,
-            num_own=6_400,
-            num_pairs=256,
-            num_seeds=1,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            worlds=("point-mass",),
-            steps=2_000,
-            batch_size=256,
-            num_shared=40_000,
-            num_own=20_000,
-            num_pairs=512,
-            num_seeds=3,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("point-mass",),
+        settings=("default", "kl-100"),
+        steps=750,
+        batch_size=64,
+        width=32,
+        num_shared=6_400,
+        num_own=6_400,
+        num_pairs=256,
+        num_seeds=1,
+    ),
+    "cpu": Config(
+        worlds=("point-mass",),
+        steps=2_000,
+        batch_size=256,
+        num_shared=40_000,
+        num_own=20_000,
+        num_pairs=512,
+        num_seeds=3,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

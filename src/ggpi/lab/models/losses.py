@@ -96,42 +96,37 @@ class Config:
                 f"got {self.num_seeds}, {self.every}, {self.decay}"
             )
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            worlds=("point-mass",),
-            steps=750,
-            batch_size=64,
-            learning_rate=3e-3,
-            decay="linear",
-            kl_weight=1.0,
-            width=32,
-            hidden=32,
-            num_shared=6_400,
-            num_own=6_400,
-            num_pairs=256,
-            num_seeds=1,
-            every=250,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            steps=3_000,
-            batch_size=256,
-            learning_rate=1e-3,
-            decay="linear",
-            kl_weight=1.0,
-            num_shared=40_000,
-            num_own=20_000,
-            num_pairs=512,
-            num_seeds=3,
-            every=500,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("point-mass",),
+        steps=750,
+        batch_size=64,
+        learning_rate=3e-3,
+        decay="linear",
+        kl_weight=1.0,
+        width=32,
+        hidden=32,
+        num_shared=6_400,
+        num_own=6_400,
+        num_pairs=256,
+        num_seeds=1,
+        every=250,
+    ),
+    "cpu": Config(
+        steps=3_000,
+        batch_size=256,
+        learning_rate=1e-3,
+        decay="linear",
+        kl_weight=1.0,
+        num_shared=40_000,
+        num_own=20_000,
+        num_pairs=512,
+        num_seeds=3,
+        every=500,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

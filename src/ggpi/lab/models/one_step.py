@@ -95,44 +95,39 @@ class Config:
                 f"got {self.num_seeds}, {self.together}, {self.decay}"
             )
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            worlds=("point-mass",),
-            steps=1_000,
-            batch_size=128,
-            learning_rate=3e-3,
-            decay="linear",
-            kl_weight=1.0,
-            width=32,
-            n_step=20,
-            num_shared=6_400,
-            num_own=6_400,
-            num_pairs=8,
-            num_samples=128,
-            num_paths=64,
-            num_seeds=1,
-            together=1,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            steps=3_000,
-            batch_size=256,
-            learning_rate=1e-3,
-            decay="linear",
-            kl_weight=1.0,
-            n_step=20,
-            num_shared=40_000,
-            num_own=20_000,
-            num_seeds=3,
-            together=3,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("point-mass",),
+        steps=1_000,
+        batch_size=128,
+        learning_rate=3e-3,
+        decay="linear",
+        kl_weight=1.0,
+        width=32,
+        n_step=20,
+        num_shared=6_400,
+        num_own=6_400,
+        num_pairs=8,
+        num_samples=128,
+        num_paths=64,
+        num_seeds=1,
+        together=1,
+    ),
+    "cpu": Config(
+        steps=3_000,
+        batch_size=256,
+        learning_rate=1e-3,
+        decay="linear",
+        kl_weight=1.0,
+        n_step=20,
+        num_shared=40_000,
+        num_own=20_000,
+        num_seeds=3,
+        together=3,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
