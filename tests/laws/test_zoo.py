@@ -14,12 +14,13 @@ from jax.scipy.special import ndtr, ndtri
 import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.policies
-from ggpi.envs import LinearGaussian, ll2td_bias
 from ggpi.ghm.base import AbstractDensityGHM
 from ggpi.ghm.coordinates import fit_frame, stack_modules
 from ggpi.learning.losses import LL2TD
 from ggpi.policies.linear import linear_policy
 from ggpi.types import GHM
+from linear_gaussian import LinearGaussian
+from ll2td_bias import ll2td_bias
 from zoo import BETA, KEY, LEARNED, ZOO
 
 every = pytest.mark.parametrize("specimen", ZOO, ids=lambda specimen: specimen.name)

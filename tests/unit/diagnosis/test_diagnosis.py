@@ -12,12 +12,13 @@ from chance import error_of_mean
 from ggpi.data import StateSpec
 from ggpi.diagnosis import recorded_futures, true_futures
 from ggpi.diagnosis.measures import draw
-from ggpi.envs import LinearGaussian, WorldVectorEnv
+from ggpi.envs import WorldVectorEnv
 from ggpi.ghm import GHMs
 from ggpi.ghm.base import AbstractDensityGHM
 from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.linear import linear_policy, maze_policies
+from linear_gaussian import LinearGaussian
 
 KEY = jax.random.key(0)
 SYSTEM = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.6)

@@ -177,13 +177,13 @@ def test_followed_steps():
     assert followed_steps(data, 1).tolist() == [3, 2, 1, 1, 2, 1]
     assert followed_steps(data, 0).tolist() == [1, 1, 2, 1, 1, 1]
     unknown = Transitions(
-        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, -np.ones(6), episode, step
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, -np.ones(6, int), episode, step
     )
     assert followed_steps(unknown, 0).tolist() == [1] * 6
     assert record(unknown, 1, 20).num_starts.tolist() == [6]
     assert record(unknown, 1, 20).length.tolist() == [[1] * 6]
     loose = Transitions(
-        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, zeros.astype(int), np.arange(6), zeros
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, 0 * step, np.arange(6), 0 * step
     )
     assert followed_steps(loose, 0).tolist() == [1] * 6
     ended = replace(data, terminated=np.arange(6) == 1, truncated=np.arange(6) == 4)
