@@ -19,11 +19,13 @@ import ggpi.ghm
 import ggpi.ghm.spline_flow
 import ggpi.ghm.vae
 from ggpi.diagnosis.distances import energy_distance
-from ggpi.envs import LinearGaussian, Ring, WorldVectorEnv
+from ggpi.envs import WorldVectorEnv
 from ggpi.ghm import ExactGHM
 from ggpi.ghm.exact import Simulator
 from ggpi.ghm.one_step import unroll
 from ggpi.policies.linear import linear_policy
+from linear_gaussian import LinearGaussian
+from ring import Ring
 
 BETA = 0.8
 KEY = jax.random.key(0)
@@ -116,7 +118,7 @@ def fitted(model: Any, loss: str) -> dict[float, tuple[Any, Any]]:
         horizon: tuple(
             jax.tree.map(lambda leaf, i=i: leaf[i], stack) for stack, i in ((start[0], place), (models, 0))
         )
-        for place, (horizon, models) in enumerate(ghms.models.items())
+        for place, (horizon, models) in enumerate(zip(ghms.horizons, ghms.models, strict=True))
     }
 
 

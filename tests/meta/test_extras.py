@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi._jax.batching import stack_modules
+from ggpi._jax.batching import stack
 from ggpi.cli.fit_directory import World, claim
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
@@ -85,10 +85,10 @@ def folder(tmp_path_factory):
     np.savez(folder / "flat.npz", **flat)
     spec = ggpi.StateSpec(("cos", "sin", "speed"))
     frame = fit_frame(data.state, data.action, data.next_state, spec, None)
-    models = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(0))])
+    models = stack([VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(0))])
     policies = tuple(pendulum_policies()[:1])
     claim(folder / "models", World("Pendulum-v1", spec.names), {})
-    ggpi.save(folder / "models" / "models", GHMs(policies, 0.9, (0.5,), {0.9: models, 0.45: models}))
+    ggpi.save(folder / "models" / "models", GHMs(policies, 0.9, (0.5,), (models, models)))
     return folder
 
 

@@ -1,39 +1,60 @@
-"""Functions of one thing, applied to many: stacked modules, and functions over their models or over states."""
+"""Batches: modules stacked along a leading axis, and functions of one thing applied to many.
+
+stack         modules of one structure → one module whose arrays have a leading axis
+part_of       one or some of the modules of a stack
+over_axes     vectorises a function over a number of leading axes of all its arguments
+over_vectors  a function of one state vector → states with any leading axes
+over_states   the same, where integers are states of a finite MDP
+over_models   a function of one model and one entry → stacked models, each with a batch of its own
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
-from numpy.typing import ArrayLike
 
-Module = TypeVar("Module", bound=eqx.Module)
+T = TypeVar("T")
+Function = Callable[..., Any]
 
 
-def stack_modules(modules: Sequence[Module]) -> Module:
-    """Modules of one structure as one module whose arrays have a leading axis."""
+def stack(modules: Sequence[T]) -> T:
+    """Modules of one structure as one module with a leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modules)
 
 
-def part_of(stacked: Module, rows: int | slice) -> Module:
+def part_of(stacked: T, rows: int | slice) -> T:
     """One or some of the modules of a stack."""
     return jax.tree.map(lambda leaf: leaf[rows], stacked)
 
 
-def over_models(function: Callable[..., Any], models: Module, *batches: Array) -> Any:
-    """function(model, …) for each model of a stack and each entry of its batch; batches are arrays [M, B, …]."""
-    return jax.vmap(lambda model, *own: jax.vmap(lambda *one: function(model, *one))(*own))(models, *batches)
-
-
-def over_states(function: Callable[[Array], Any], state: ArrayLike) -> Any:
-    """A function of one state, applied over any leading axes; a state is an integer or a vector of floats."""
-    state = jnp.asarray(state)
-    discrete = jnp.issubdtype(state.dtype, jnp.integer)
-    state = state if discrete else state.astype(jnp.float32)
-    for _ in range(state.ndim - (0 if discrete else 1)):
+def over_axes(function: Function, count: int) -> Function:
+    """The function, vectorised over the first `count` axes of all its arguments."""
+    for _ in range(count):
         function = jax.vmap(function)
-    return function(state)
+    return function
+
+
+def over_vectors(function: Function, state: ArrayLike) -> Any:
+    """Applies a function of one state vector to states with any leading axes."""
+    vectors = jnp.asarray(state, jnp.float32)
+    return over_axes(function, vectors.ndim - 1)(vectors)
+
+
+def over_states(function: Function, state: ArrayLike) -> Any:
+    """Applies a function of one state, an integer or a vector of floats, to states with any leading axes."""
+    states = jnp.asarray(state)
+    if not jnp.issubdtype(states.dtype, jnp.integer):
+        return over_vectors(function, states)
+    return over_axes(function, states.ndim)(states)
+
+
+def over_models(function: Function, models: T, *arguments: Array) -> Any:
+    """function(model, …) for each of the stacked models and each entry of its batch, arguments [models, batch, …]."""
+    return jax.vmap(lambda model, *batch: jax.vmap(lambda *one: function(model, *one))(*batch))(
+        models, *arguments
+    )

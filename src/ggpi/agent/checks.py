@@ -20,9 +20,8 @@ from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.rewards import UNTRACEABLE
 from ggpi.evaluation.tree import Block
-from ggpi.ghm.base import GHMs
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.storage.objects import Foreign
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
 from ggpi.types import whole

@@ -34,13 +34,14 @@ from ggpi.learning.event_file import TensorBoard
 from ggpi.learning.fitting import fit
 from ggpi.learning.preparation import split
 from ggpi.learning.recipe import CPU
-from ggpi.mdp.tabular import beta_of, check_gamma
+from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.policies.sb3.reader import load_sb3
 from ggpi.rollout.collection import collect
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import Foreign, load
+from ggpi.switching import beta_of
 
 LIKELIHOODS = ("cetd", "cemc")
 """Losses that are negative log-likelihoods, which knowing nothing can be compared with."""
@@ -241,7 +242,7 @@ def read_data(name: str, keys: Sequence[str] = ()) -> Transitions:
 def held_out_losses(ghms: GHMs, out: Path) -> np.ndarray:
     """The last held-out loss of each model, by horizon and policy."""
     *_, last = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return np.array(json.loads(last)["held_out"]).reshape(len(ghms.models), len(ghms.policies))
+    return np.array(json.loads(last)["held_out"]).reshape(-1, len(ghms.policies))
 
 
 def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: Any) -> dict[str, Any]:
@@ -252,10 +253,10 @@ def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: A
     if is_mapped(data):
         data = within_memory(data, 1.0, seed=int(jax.random.key_data(key)[-1]))
     seen, held = split(data, CPU.held_out, key)
-    numbers, horizons = diagnose_held_out(ghms, held, seen, key=key), list(ghms.models)
+    numbers = diagnose_held_out(ghms, held, seen, key=key)
     for k, rows in enumerate(numbers.values()):
         for i, about in enumerate(rows.values()):
-            kl_weight = getattr(ghms.models[horizons[i]], "kl_weight", 1.0)
+            kl_weight = getattr(ghms.models[i], "kl_weight", 1.0)
             if losses is not None and kl_weight <= 1:  # else the loss is no bound of the likelihood
                 about |= {"held_out_loss": float(losses[i, k]), "held_out_blank": KNOWING_NOTHING}
             about |= judge(about)
@@ -270,7 +271,7 @@ def score_table(ghms: GHMs, losses: np.ndarray, steps: int) -> Table:
         title_justify="left",
     )
     shown.add_column("policy")
-    for horizon in ghms.models:
+    for horizon in ghms.horizons:
         shown.add_column(f"horizon {horizon:g}", justify="right")
     for k, name in enumerate(distinct(ghms.policies)):
         shown.add_row(name, *(f"{score:.2f}" for score in losses[:, k]))

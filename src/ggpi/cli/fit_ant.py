@@ -18,10 +18,10 @@ from ggpi.lab.ant.calibration import calibration, calibration_table, ratios
 from ggpi.lab.ant.models import FITS as FITS
 from ggpi.lab.ant.models import FitConfig, learn, train
 from ggpi.learning.event_file import TensorBoard
-from ggpi.mdp.tabular import beta_of
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.pretrained import pretrained
+from ggpi.switching import beta_of
 
 
 def fit_ant(config: FitConfig, out: Path, tensorboard: bool = False) -> tuple[RenderableType, str]:

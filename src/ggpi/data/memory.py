@@ -30,7 +30,7 @@ def within_memory(data: Transitions, gigabytes: float, *, seed: int = 0) -> Tran
     if data.nbytes <= gigabytes * 1e9:
         return data[np.arange(len(data))] if is_mapped(data) else data
     room = int(gigabytes * 1e9 * len(data) / data.nbytes)
-    starts = np.flatnonzero(np.append(True, data.episode[1:] != data.episode[:-1]))
+    starts = np.flatnonzero(data.episode_starts)
     lengths = np.diff(np.append(starts, len(data)))
     order = np.random.default_rng(seed).permutation(len(starts))
     taken = order[: np.searchsorted(np.cumsum(lengths[order]), room, side="right")]

@@ -17,6 +17,7 @@ from ggpi._jax.forking import check_process
 from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
 from ggpi.data.spaces import state_reader
+from ggpi.envs.making import make
 from ggpi.evaluation.rewards import OnHost, checked_payment, pay_all
 from ggpi.ghm.base import GHMs
 from ggpi.policies import PolicyBank
@@ -178,7 +179,7 @@ class _Episodes:
             raise TypeError(
                 f"compare takes the id of an environment or a function that makes one, got {type(env).__name__}"
             )
-        self.envs: list[Any] = [gymnasium.make(env) if isinstance(env, str) else env() for _ in range(count)]
+        self.envs: list[Any] = [make(env) if isinstance(env, str) else env() for _ in range(count)]
         self.read = state_reader(self.envs[0].observation_space, keys)
 
     def play(

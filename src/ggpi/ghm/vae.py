@@ -20,8 +20,8 @@ from jaxtyping import Array, Float
 
 from ggpi._jax.densities import log_normal
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
+from ggpi.ghm.base import AbstractGHM
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.types import Key
 
 LOG_SCALES = (-5.0, 2.0)

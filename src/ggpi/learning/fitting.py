@@ -26,8 +26,7 @@ from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
 from ggpi.data import StateSpec, Transitions
 from ggpi.data.memory import is_mapped, within_memory
-from ggpi.ghm.base import GHMs
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.log import Callback, Report, TrainingLog
 from ggpi.learning.loop import run_chunk, score
@@ -35,11 +34,12 @@ from ggpi.learning.losses import CEMC, CETD, Loss
 from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import CPU, ModelConfig, Recipe, changed
 from ggpi.learning.targets import warn_if_loose
-from ggpi.mdp.tabular import beta_of, check_gamma
+from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.checks import check_policies, listed, space_of
 from ggpi.progress import Advance, progress
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import check_savable, save
+from ggpi.switching import beta_of
 from ggpi.types import Actor, Key, Scalar, reals
 
 MARGIN = 0.1
@@ -96,7 +96,8 @@ def fit(
     numbers = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate}
     recipe = changed(recipe, model=model, loss=loss, **numbers)
     gamma, alphas = check_gamma(gamma), tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
-    horizons = tuple(dict.fromkeys([gamma, *(beta_of(gamma, alpha) for alpha in alphas)]))
+    segments = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
+    horizons = tuple(dict.fromkeys(segments))
     spec = spec or StateSpec(tuple(f"x{i}" for i in range(np.shape(data.state)[-1])))
     if is_mapped(data):
         data = within_memory(data, MEMORY, seed=int(jax.random.key_data(key)[-1]))
@@ -108,13 +109,13 @@ def fit(
         names = [getattr(policy, "name", type(policy).__name__) for policy in policies]
         labels = [f"{name} {horizon:g}" for horizon in horizons for name in names]
         trained = _train(inputs, log, labels, callbacks, "fit")
-        groups = [part_of(trained, slice(i, i + len(policies))) for i in range(0, len(labels), len(policies))]
-        models = dict(zip(horizons, groups, strict=True))
+        count = len(policies)
+        groups = {h: part_of(trained, slice(i * count, (i + 1) * count)) for i, h in enumerate(horizons)}
         one_step = None
         if inputs.num_actions is not None:
             log = TrainingLog(Path(out) / "one-step" if out else None, fingerprint)
             one_step = _fit_one_step(inputs, log, callbacks)
-        ghms = GHMs(policies, gamma, alphas, models, one_step)
+        ghms = GHMs(policies, gamma, alphas, tuple(groups[h] for h in segments), one_step)
         if out:
             save(Path(out) / "models", ghms)
         return ghms

@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from ggpi._jax.jit import fast_jit
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM
 from ggpi.learning.losses import Problem
 from ggpi.learning.recipe import Recipe
 from ggpi.types import Key

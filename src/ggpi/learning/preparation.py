@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from jaxtyping import Array
 
-from ggpi._jax.batching import stack_modules
+from ggpi._jax.batching import stack
 from ggpi._jax.jit import fast_jit
 from ggpi.data import StateSpec, Transitions
 from ggpi.ghm.coordinates import Frame, fit_frame
@@ -94,7 +94,7 @@ def new_training(inputs: Inputs) -> tuple[Training, TrainState]:
     bank = PolicyBank(tuple(inputs.policies))
     betas = jnp.repeat(jnp.asarray(inputs.horizons, jnp.float32), count)
     problem, held_out = (Problem(dataset, bank, betas) for dataset in datasets)
-    return Training(problem, held_out, key, recipe), initial_state(stack_modules(built), recipe)
+    return Training(problem, held_out, key, recipe), initial_state(stack(built), recipe)
 
 
 def _datasets(

@@ -29,7 +29,7 @@ def learned(policy=None, size=2):
     spec = ggpi.StateSpec(tuple("xyz"[:size]))
     frame = fit_frame(np.ones((2, size)), np.ones((2, 1)), np.ones((2, size)), spec, None)
     model = VAEConfig(width=4, depth=1).build(frame, key=KEY)
-    return ggpi.GHMs((policy or Still("still"),), 0.9, (), {0.9: jax.tree.map(lambda x: x[None], model)})
+    return ggpi.GHMs((policy or Still("still"),), 0.9, (), (jax.tree.map(lambda x: x[None], model),))
 
 
 @pytest.fixture(scope="module")

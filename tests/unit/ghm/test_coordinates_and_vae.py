@@ -9,7 +9,7 @@ import pytest
 
 import ggpi
 import ggpi.ghm.vae
-from ggpi._jax.batching import over_models, stack_modules
+from ggpi._jax.batching import over_models, stack
 from ggpi.data import StateSpec
 from ggpi.ghm.coordinates import fit_frame
 
@@ -136,7 +136,7 @@ def test_stacked_models_are_the_models():
     frame = model().frame
     models = [ggpi.ghm.vae.VAEConfig(width=8, depth=2).build(frame, key=jax.random.key(i)) for i in range(3)]
     x, a, noise = (jnp.asarray(RNG.normal(size=(3, 5, size)), jnp.float32) for size in (2, 2, 3))
-    together = over_models(lambda m, *args: m.push(*args), stack_modules(models), x, a, noise)
+    together = over_models(lambda m, *args: m.push(*args), stack(models), x, a, noise)
     for i, one in enumerate(models):
         alone = jax.vmap(one.push)(x[i], a[i], noise[i])
         np.testing.assert_allclose(together[i], alone, rtol=1e-5, atol=1e-5)

@@ -265,7 +265,7 @@ def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):
     ghms = small_fit(gamma=np.float32(0.5), alpha=np.float32(0.5), out=tmp_path)
     loaded = ggpi.load(tmp_path / "models")
     assert type(ghms.gamma) is type(loaded.gamma) is float
-    assert list(loaded.models) == [0.5, 0.25] and loaded.alphas == (0.5,)
+    assert loaded.horizons == (0.5, 0.25) and loaded.alphas == (0.5,)
 
 
 def test_an_action_that_nobody_takes_counts(untrained):
@@ -274,7 +274,7 @@ def test_an_action_that_nobody_takes_counts(untrained):
     data = dataclasses.replace(DATA, action=chosen)
     policy = ggpi.policy_from(lambda state: (state[0] > 0).astype(int), 3, name="never 2")
     ghms = fit([policy], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
-    assert ghms.models[0.9].frame.num_actions == 3
+    assert ghms.models[0].frame.num_actions == 3
 
 
 class Chooser(eqx.Module):
@@ -290,12 +290,12 @@ class Chooser(eqx.Module):
 def test_an_action_that_the_data_lack_counts_also_when_a_policy_does_not_say_so(untrained):
     data = dataclasses.replace(DATA, action=(DATA.action[:, 0] > 0).astype(np.int32))
     ghms = fit([Chooser("own", 4)], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
-    assert ghms.models[0.9].frame.num_actions == 5
+    assert ghms.models[0].frame.num_actions == 5
     said = ggpi.policy_from(lambda state: (state[0] > 0).astype(int), 3, name="says 3")
     with pytest.raises(ValueError, match=r"policy 1 \(own\) takes action 4, .* say that there are 3"):
         fit([said, Chooser("own", 4)], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
     ghms = fit([said, Chooser("own", 2)], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
-    assert ghms.models[0.9].frame.num_actions == 3
+    assert ghms.models[0].frame.num_actions == 3
 
 
 class Nameless:
@@ -437,4 +437,4 @@ def test_training_can_be_watched():
     )
     assert [step for step, _ in seen] == [0, 250, 300]
     assert all((one != other).any() for (_, one), (_, other) in itertools.pairwise(seen))
-    np.testing.assert_array_equal(seen[-1][1][:2], ghms.models[0.9].context)
+    np.testing.assert_array_equal(seen[-1][1][:2], ghms.models[0].context)

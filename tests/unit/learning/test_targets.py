@@ -13,8 +13,8 @@ from chance import are_frequencies, error_of_mean, is_share
 from ggpi import TabularMDP, TabularPolicy, Transitions
 from ggpi.data import StateSpec
 from ggpi.ghm import ExactGHM
+from ggpi.ghm.base import AbstractGHM
 from ggpi.ghm.coordinates import fit_frame
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.learning.losses import CEMC, CETD, Batch, Problem, sample_ahead
 from ggpi.learning.targets import (
     draw_rows,
@@ -176,13 +176,13 @@ def test_followed_steps():
     assert followed_steps(data, 1).tolist() == [3, 2, 1, 1, 2, 1]
     assert followed_steps(data, 0).tolist() == [1, 1, 2, 1, 1, 1]
     unknown = Transitions(
-        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, -np.ones(6), episode, step
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, -np.ones(6, int), episode, step
     )
     assert followed_steps(unknown, 0).tolist() == [1] * 6
     assert n_step_dataset(unknown, 1, 20).num_starts.tolist() == [6]
     assert n_step_dataset(unknown, 1, 20).length.tolist() == [[1] * 6]
     loose = Transitions(
-        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, zeros.astype(int), np.arange(6), zeros
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, 0 * step, np.arange(6), 0 * step
     )
     assert followed_steps(loose, 0).tolist() == [1] * 6
     ended = replace(data, terminated=np.arange(6) == 1, truncated=np.arange(6) == 4)

@@ -33,7 +33,7 @@ def one_step_model(config: FitConfig) -> Any:
     one_step = replace(config, recipe=replace(config.recipe, loss=CETD(n_step=1)))
     policy = pretrained("ant-policies")[:1]
     ghms = learn(one_step, policy, 0.0, (), kept(config, "ant-ghms") / "one-step")
-    return jax.tree.map(lambda leaf: leaf[0], ghms.models[0.0])
+    return ghms.segment(0, None)
 
 
 def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:

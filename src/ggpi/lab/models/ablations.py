@@ -156,7 +156,7 @@ def train(config: Config, world_name: str, name: str) -> dict[str, Any]:
         key=jax.random.key(config.seed),
         spec=world.spec,
     )
-    models = ghms.models[config.beta]
+    models = ghms.models[0]
     scores = {"energy": energies(models, truth), **likelihoods(models, truth)}
     return {name: {"seeds": values, **mean_interval(finite(values))} for name, values in scores.items()}
 

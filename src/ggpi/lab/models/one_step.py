@@ -151,8 +151,8 @@ def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
     times = np.random.default_rng(seed).geometric(1 - config.beta, (config.num_pairs, config.num_samples))
     times = np.minimum(times, LONGEST)
     samples = {
-        "ghm": draw(ghms.models[config.beta], states, actions, config.num_samples, seed),
-        "one-step": unrolled(ghms.models[0.0], world, times, states, actions, seed),
+        "ghm": draw(ghms.models[0], states, actions, config.num_samples, seed),
+        "one-step": unrolled(ghms.models[1], world, times, states, actions, seed),
     }
     return measure(config, world, states, actions, times, samples, seed)
 
