@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
+from numpy.typing import ArrayLike
 
 from ggpi._jax.shapes import Lead, check_policy, check_result, check_shape, floats
 from ggpi.ghm.coordinates import Frame
@@ -45,8 +46,8 @@ class AbstractGHM(eqx.Module):
 
     @abstractmethod
     def push(
-        self, state: Float[Array, "*b D"], action: Num[Array, "*b *A"], noise: Float[Array, "*b n"]
-    ) -> Float[Array, "*b D"]:
+        self, state: Float[Array, "D"], action: Num[Array, "*A"], noise: Float[Array, "n"]
+    ) -> Float[Array, "D"]:
         """A sample x′ ∼ μ(·|x, a) as a function of standard normal noise."""
 
     @abstractmethod
@@ -89,9 +90,9 @@ class AbstractGHM(eqx.Module):
             lead,
         )
 
-    def sample(self, state: Float[Array, "D"], action: Num[Array, "*A"], *, key: Key) -> Float[Array, "D"]:
+    def sample(self, state: ArrayLike, action: ArrayLike, *, key: Key) -> Float[Array, "D"]:
         """x′ ∼ μ(·|x, a), the state after a geometric time."""
-        return self.push(state, action, jax.random.normal(key, (self.noise_size,)))
+        return self.push(jnp.asarray(state), jnp.asarray(action), jax.random.normal(key, (self.noise_size,)))
 
 
 class AbstractDensityGHM(AbstractGHM):
@@ -122,7 +123,9 @@ class AbstractObserver(eqx.Module):
     """A model with running statistics, such as those of batch norms, which are no matter of gradients."""
 
     @abstractmethod
-    def observe(self, state: Float[Array, "B D"], action: Num[Array, "B *A"], target: Float[Array, "B D"]) -> Self:
+    def observe(
+        self, state: Float[Array, "B D"], action: Num[Array, "B *A"], target: Float[Array, "B D"]
+    ) -> Self:
         """The model after a batch; training calls it once for each."""
 
 
