@@ -23,6 +23,7 @@ import jax
 from matplotlib.figure import Figure
 from rich.table import Table
 
+from ggpi import environments
 from ggpi.agents import GGPIAgent
 from ggpi.collection import collect
 from ggpi.comparison import compare
@@ -96,6 +97,8 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Beyond the paper: its worlds have continuous actions, or exact models
     """
+    for name in config.worlds:
+        environments.make(WORLDS[name].env).close()  # a package that is lacking is named before hours of work
     tasks = {
         f"{name}/explore-{share:g}": partial(play_world, config, name, share)
         for name in config.worlds
