@@ -292,6 +292,7 @@ def next_words(world: World, data: Transitions, out: Path) -> str:
     ]
     if np.any(data.terminated):
         lines.append(
-            "note:   this world ends in some states; tell play in which with --terminal FILE.py:FUNCTION"
+            "note:   this world ends in some states; tell play in which with --terminal FILE.py:FUNCTION,\n"
+            "        whose boundary is best drawn a little inside the world's (docs/how-to/terminals.md)"
         )
     return "\n".join(lines)

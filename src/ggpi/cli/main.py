@@ -22,6 +22,12 @@ from ggpi.progress import progress, waiting
 from ggpi.storage.errors import FileError
 from ggpi.storage.locking import sole_writer
 
+PLAIN = {
+    "invalid literal for int() with base 10:": "expected a whole number, got",
+    "could not convert string to float:": "expected a number, got",
+}
+"""What is wrong with an option: Python's words, and plain ones."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """A command: returns 0, 2 for an error of the user's, 130 after Ctrl-C."""
@@ -31,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ValueError(f"unrecognised arguments: {' '.join(rest)}; see ggpi --help")
         COMMANDS[options.command](options, rest)
         return 0
+    except BrokenPipeError:  # whoever reads the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError, ArithmeticError, ImportError) as error:
         print("ggpi:", " ".join(str(error).split()), file=sys.stderr)
         return 2
@@ -251,8 +260,10 @@ def read_config(prog: str, default: Any, arguments: Sequence[str]) -> Any:
     with contextlib.redirect_stderr(complaint), contextlib.suppress(SystemExit):
         return tyro.cli(kind, prog=prog, args=numbers, add_help=False, **given)
     lines = [line.strip("│ ") for line in complaint.getvalue().splitlines()[1:]]
-    message = itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines)
-    raise ValueError(f"{' '.join(message)}; see {prog} --help")
+    message = " ".join(itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines))
+    for words, plain in PLAIN.items():
+        message = message.replace(words, plain)
+    raise ValueError(f"{message}; see {prog} --help")
 
 
 def _decimal(text: str) -> str:

@@ -32,8 +32,8 @@ from ggpi.rewards.text import read_python, read_reward
 Add = Callable[[gymnasium.Env], None]
 UNSEEN = (
     "all plans were worth 0 in every step: no sampled future reached the reward, so policies were chosen at random. "
-    "Try more samples (--samples {}), more depth (--depth {}), or a reward that is met more often, such as a target "
-    "with a larger radius"
+    "Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, such as "
+    "a target with a larger radius"
 )
 
 

@@ -116,6 +116,18 @@ def test_the_same_command_goes_on(folder, capsys, monkeypatch):
     assert "steps = 7, now it is 6; more steps continue it" in complaint(capsys, *given, "--steps", "6")
     other = [*given, "--steps", "7", "--batch-size", "64"]
     assert "batch_size = 256, now it is 64" in complaint(capsys, *other)
+    other[-3] = "8"
+    assert "batch_size = 256, now it is 64; choose" in complaint(capsys, *other), (
+        "not the steps, which may grow"
+    )
+
+
+def test_a_fit_without_data_does_not_take_its_directory(folder, capsys):
+    given = ["--env", "Pendulum-v1", "--policies", "brake", *SMALL, "--out", "models"]
+    assert "no/such/data" in complaint(capsys, *given, "--data", "no/such/data")
+    assert fit(*given) == 0
+    capsys.readouterr()
+    assert "data = None, now it is no/such/data" in complaint(capsys, *given, "--data", "no/such/data")
 
 
 def test_options_reach_the_training(folder, capsys, monkeypatch):
@@ -272,6 +284,8 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--gama", ".9"], "--gama"),
         ([*PENDULUM, "--transitions", "10"], "transitions is at least 256, got 10"),
         ([*PENDULUM, "--steps", "0"], "steps is at least 1, got 0"),
+        ([*PENDULUM, "--steps", "many"], "--steps: expected a whole number, got 'many'"),
+        ([*PENDULUM, "--gamma", "much"], "--gamma: expected a number, got 'much'"),
         ([*PENDULUM, "--batch-size", "0"], "batch_size is at least 1, got 0"),
         ([*PENDULUM, "--n-step", "0"], "n_step is at least 1, got 0"),
         ([*PENDULUM, "--latent", "0"], "latent is at least 1, got 0"),

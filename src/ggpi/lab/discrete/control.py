@@ -25,6 +25,7 @@ from rich.table import Table
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.diagnosis.comparison import compare
+from ggpi.envs.making import make
 from ggpi.ghm.base import GHMs
 from ggpi.lab import style
 from ggpi.lab.contract import Cells, compute
@@ -88,6 +89,8 @@ PRESETS = {
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Learns models of every world from both kinds of data, and plays all rewards."""
+    for name in config.worlds:
+        make(WORLDS[name].env).close()  # report a missing package before hours of work
     tasks = {
         f"{name}/explore-{share:g}": partial(play_world, config, name, share)
         for name in config.worlds
