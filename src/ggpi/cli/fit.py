@@ -21,6 +21,7 @@ from rich.table import Table
 
 from ggpi.cli import loss_curves
 from ggpi.cli.fit_directory import World, claim, look, record
+from ggpi.cli.fit_recipe import LossName, ModelName, note_on_rates, recipe_of
 from ggpi.cli.verdict_table import verdict_table
 from ggpi.data import Transitions, read_flat, read_minari, read_npy, read_npz, write_npz
 from ggpi.data.memory import is_mapped, within_memory
@@ -29,9 +30,10 @@ from ggpi.diagnosis.report import diagnose_held_out
 from ggpi.diagnosis.report import names as distinct
 from ggpi.diagnosis.verdict import KNOWING_NOTHING, judge
 from ggpi.ghm.base import GHMs
-from ggpi.learning.fitting import fit, split
-from ggpi.learning.options import LossName, ModelName, arguments, note_on_rates, recipe_of
-from ggpi.learning.recipe import PRESETS
+from ggpi.learning.event_file import TensorBoard
+from ggpi.learning.fitting import fit
+from ggpi.learning.preparation import split
+from ggpi.learning.recipe import CPU
 from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.policies.sb3.reader import load_sb3
@@ -106,18 +108,18 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
         has_more_steps = claim(out, world, asdict(config))
         data = transitions(config, world, policies, out)
         horizons = config.gamma, beta_of(config.gamma, config.alpha)
-        with loss_curves.drawing(out, distinct(policies), horizons, len(world.names)) as watch:
+        recipe = recipe_of(config)
+        with loss_curves.drawing(out, distinct(policies), horizons, len(world.names)) as draw:
             ghms = fit(
                 policies,
                 data,
-                config.gamma,
-                config.alpha,
-                key=jax.random.key(config.seed),
+                gamma=config.gamma,
+                alpha=config.alpha,
+                recipe=recipe,
                 spec=world.spec,
                 out=out,
-                tensorboard=tensorboard,
-                watch=watch,
-                **arguments(recipe_of(config, config.model, config.loss)),
+                callbacks=[draw, TensorBoard()] if tensorboard else [draw],
+                key=jax.random.key(config.seed),
             )
         record(out, world, asdict(config))
         losses = held_out_losses(ghms, out) / len(world.names)
@@ -125,7 +127,7 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
         numbers = fit_verdict(ghms, data, likely, jax.random.key(config.seed))
         write_json(out / "verdict.json", numbers)
         shown = Group(score_table(ghms, losses, config.steps), verdict_table(numbers, UNCHECKED))
-        return shown, next_words(world, data, out) + note_on_rates(config, has_more_steps)
+        return shown, next_words(world, data, out) + note_on_rates(recipe, has_more_steps)
 
 
 def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
@@ -138,7 +140,7 @@ def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
         )
     check_gamma(config.gamma)
     beta_of(config.gamma, config.alpha)
-    recipe_of(config, config.model, config.loss)
+    recipe_of(config)
     for name, least in (("transitions", config.batch_size), ("switch_every", 1)):
         if getattr(config, name) < least:
             raise ValueError(f"{name} is at least {least}, got {getattr(config, name)}")
@@ -250,7 +252,7 @@ def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: A
     """
     if is_mapped(data):
         data = within_memory(data, 1.0, seed=int(jax.random.key_data(key)[-1]))
-    seen, held = split(data, PRESETS["cpu"], key)
+    seen, held = split(data, CPU.held_out, key)
     numbers = diagnose_held_out(ghms, held, seen, key=key)
     for k, rows in enumerate(numbers.values()):
         for i, about in enumerate(rows.values()):

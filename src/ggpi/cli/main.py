@@ -250,15 +250,17 @@ def read_config(prog: str, default: Any, arguments: Sequence[str]) -> Any:
     """
     import tyro
 
+    from ggpi.cli.nested import REGISTRY, with_prefixes
+
     kind, given = (default, {}) if isinstance(default, type) else (type(default), {"default": default})
     needed = [f"--{field.name}" for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
     names = {word.partition("=")[0] for word in arguments}
     if not given and (lacking := [name for name in needed if name not in names]):
         raise ValueError(f"{prog} needs {' and '.join(lacking)}; see {prog} --help")
-    numbers = [_decimal(text) for text in arguments]
+    numbers = [_decimal(text) for text in with_prefixes(default, arguments)]
     complaint = io.StringIO()
     with contextlib.redirect_stderr(complaint), contextlib.suppress(SystemExit):
-        return tyro.cli(kind, prog=prog, args=numbers, add_help=False, **given)
+        return tyro.cli(kind, prog=prog, args=numbers, add_help=False, registry=REGISTRY, **given)
     lines = [line.strip("│ ") for line in complaint.getvalue().splitlines()[1:]]
     message = " ".join(itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines))
     for words, plain in PLAIN.items():

@@ -15,7 +15,6 @@ from gymnasium.vector import VectorEnv
 
 from ggpi.data import Transitions
 from ggpi.diagnosis.replay import NotRepeatableError, Replay
-from ggpi.environments import make
 from ggpi.envs import Pendulum, World, WorldVectorEnv
 from ggpi.envs.making import make
 from ggpi.learning.targets import followed_steps, why_loose

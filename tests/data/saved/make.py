@@ -19,13 +19,14 @@ import numpy as np
 
 import ggpi
 from ggpi._jax.alias import AliasTable, alias_table
+from ggpi._jax.batching import stack
 from ggpi._jax.networks import mlp
 from ggpi.data import StateSpec, Transitions
 from ggpi.envs.pendulum import Pendulum
 from ggpi.envs.point_mass import PointMass
 from ggpi.evaluation.values import QValues
-from ggpi.ghm.base import AbstractGHM, GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM
@@ -119,7 +120,7 @@ def _models(config: Any, policies: tuple[Any, ...], alpha: float, num_actions: i
     spec = StateSpec(("x", "y", "z"), relative=(0,))
     frame = fit_frame(states, actions, states + ahead, spec, num_actions)
     keys = iter(jax.random.split(jax.random.key(2), 2 * len(policies)))
-    models = tuple(stack_modules([config.build(frame, key=next(keys)) for _ in policies]) for _ in range(2))
+    models = tuple(stack([config.build(frame, key=next(keys)) for _ in policies]) for _ in range(2))
     return GHMs(policies, GAMMA, (alpha,), models)
 
 

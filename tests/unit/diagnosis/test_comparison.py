@@ -51,7 +51,7 @@ def ghms():
     policies = [always(0), always(1)]
     data = ggpi.collect(Corridor(), policies, 200, switch_every=3)
     settings = {"model": ggpi.ghm.vae.VAEConfig(width=4, depth=1), "steps": 1, "batch_size": 16}
-    return ggpi.fit(policies, data, 0.5, 0.5, key=KEY, **settings)
+    return ggpi.fit(policies, data, gamma=0.5, alpha=0.5, key=KEY, **settings)
 
 
 class Right:

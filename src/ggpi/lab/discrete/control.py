@@ -107,7 +107,12 @@ def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
         world.env, policies, config.transitions, switch_every=40, explore=explore, seed=config.seed
     )
     ghms = fit(
-        policies, data, config.gamma, config.alpha, key=jax.random.key(config.seed), steps=config.steps
+        policies,
+        data,
+        gamma=config.gamma,
+        alpha=config.alpha,
+        steps=config.steps,
+        key=jax.random.key(config.seed),
     )
     make = partial(gymnasium.make, world.env, max_episode_steps=config.max_steps)
     scores = {}
