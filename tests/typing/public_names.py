@@ -7,6 +7,7 @@ import numpy as np
 
 import ggpi
 import ggpi.agent.agent
+import ggpi.diagnosis.comparison
 import ggpi.evaluation
 
 mdp = ggpi.envs.four_rooms()
