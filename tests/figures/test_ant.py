@@ -22,7 +22,7 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 @pytest.mark.slow
 def test_transfer_compares_agents_on_the_same_starts():
-    metrics = ant_transfer.run(ant_transfer.Config.tiny())
+    metrics = ant_transfer.run(ant_transfer.PRESETS["tiny"])
     assert sum(case["mean"] for case in metrics["table"]) == pytest.approx(100)
     assert set(metrics["curves"]) == set(metrics["oracle"]) == {"1", "2"}
     assert {"right alone", "random switching", "MPC, one-step model"} <= set(metrics["baselines"])
@@ -33,10 +33,10 @@ def test_transfer_compares_agents_on_the_same_starts():
 
 @pytest.mark.slow
 def test_budget_and_radius_have_a_row_for_each_setting():
-    budget = ant_training_budget.run(ant_training_budget.Config.tiny())
+    budget = ant_training_budget.run(ant_training_budget.PRESETS["tiny"])
     assert budget["steps"] == [10, 60]
     ant_training_budget.table(budget), ant_training_budget.plot(budget)
-    radius = ant_depth_radius.run(ant_depth_radius.Config.tiny())
+    radius = ant_depth_radius.run(ant_depth_radius.PRESETS["tiny"])
     assert set(radius["success"]) == {"radius-1", "distance-1"}
     assert {"1", "2", "left alone", "random switching", "MPC, one-step model"} <= set(
         radius["success"]["radius-1"]
@@ -47,7 +47,7 @@ def test_budget_and_radius_have_a_row_for_each_setting():
 
 @pytest.mark.slow
 def test_pictures_show_plans_and_paths(capsys):
-    metrics = as_stored(ant_visualise.run(ant_visualise.Config.tiny()))
+    metrics = as_stored(ant_visualise.run(ant_visualise.PRESETS["tiny"]))
     assert "Models against simulation" in capsys.readouterr().err, "told before anything is planned"
     assert set(metrics["baselines"]) == {
         "right alone",

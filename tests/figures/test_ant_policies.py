@@ -14,7 +14,7 @@ from ggpi.storage.pretrained import names, provenance
 def metrics():
     from ggpi.lab.contract import as_stored
 
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_shipped_policies_are_four_with_names_and_a_history():

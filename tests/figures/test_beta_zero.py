@@ -7,13 +7,13 @@ from chance import error_of_mean
 from ggpi.lab.contract import as_stored
 from ggpi.lab.finite import beta_zero as experiment
 
-NUM_SAMPLES = experiment.Config.tiny().num_samples
+NUM_SAMPLES = experiment.PRESETS["tiny"].num_samples
 GRID = np.array([experiment.Config.height, experiment.Config.width])
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_panels(metrics):

@@ -14,7 +14,7 @@ def metrics():
     """64 runs, so that means can be told apart: the worlds' errors differ by 0.026 ± 0.0025, ten deviations, and
     those of the learners by more.
     """
-    return as_stored(experiment.run(dataclasses.replace(experiment.Config.tiny(), num_seeds=64)))
+    return as_stored(experiment.run(dataclasses.replace(experiment.PRESETS["tiny"], num_seeds=64)))
 
 
 def test_fixed_points_are_fixed(metrics):

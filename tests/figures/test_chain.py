@@ -10,7 +10,7 @@ from ggpi.lab.finite import chain as experiment
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_the_papers_table(metrics):

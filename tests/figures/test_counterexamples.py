@@ -8,7 +8,7 @@ from ggpi.lab.finite import counterexamples as experiment
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_no_markov_policy_has_this_q(metrics):

@@ -8,7 +8,7 @@ from ggpi.lab.finite import four_rooms_policy_iteration as experiment
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def by_depth(metrics, start, variant):

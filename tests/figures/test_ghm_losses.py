@@ -11,7 +11,7 @@ from ggpi.lab.models import losses as experiment
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 @pytest.mark.slow
@@ -63,4 +63,4 @@ def test_bad_config():
     with pytest.raises(ValueError, match="no world is called"):
         experiment.Config(worlds=("moon",))
     with pytest.raises(ValueError, match="multiple of 250"):
-        dataclasses.replace(experiment.Config.tiny(), every=100)
+        dataclasses.replace(experiment.PRESETS["tiny"], every=100)

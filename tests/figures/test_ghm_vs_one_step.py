@@ -11,7 +11,7 @@ from ggpi.lab.models import one_step as experiment
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def curve(metrics, kind):
@@ -59,4 +59,4 @@ def test_table_and_figure_come_from_metrics(metrics):
 
 def test_bad_config():
     with pytest.raises(ValueError, match="multiple of together"):
-        dataclasses.replace(experiment.Config.tiny(), num_seeds=3, together=2)
+        dataclasses.replace(experiment.PRESETS["tiny"], num_seeds=3, together=2)

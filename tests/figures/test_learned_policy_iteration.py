@@ -14,7 +14,7 @@ from ggpi.lab.iteration.coin_corridor import CoinCorridor
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_the_first_learned_improvement_beats_the_first_policy(metrics):

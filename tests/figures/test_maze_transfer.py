@@ -21,7 +21,7 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 @pytest.mark.slow
 def test_run_has_every_number():
-    metrics = maze_transfer.run(maze_transfer.Config.tiny())
+    metrics = maze_transfer.run(maze_transfer.PRESETS["tiny"])
     assert set(metrics["learned"]) == set(metrics["oracle"]) == set(metrics["same_episodes"]) == {"2", "3"}
     assert {"right alone", "random switching", "guide who knows the maze"} <= set(metrics["baselines"])
     assert all(np.isfinite(list(row.values())).all() for row in metrics["calibration"])

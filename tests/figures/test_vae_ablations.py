@@ -11,7 +11,7 @@ from ggpi.lab.models import ablations as experiment
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 @pytest.mark.slow

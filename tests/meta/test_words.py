@@ -71,7 +71,7 @@ def test_commands_in_words_are_understood(line):
     options, rest = parser().parse_known_args(shlex.split(line)[1:])
     if options.command == "run":
         assert options.name in EXPERIMENTS
-        config = getattr(contract.experiment(options.name).Config, options.preset)()
+        config = contract.experiment(options.name).PRESETS[options.preset]
         assert cli.read_config("ggpi run", config, rest) is not None
     elif options.command == "fit":
         assert cli.read_config("ggpi fit", WorldConfig, rest).env

@@ -22,6 +22,12 @@ from ggpi.progress import progress, waiting
 from ggpi.storage.errors import FileError
 from ggpi.storage.locking import sole_writer
 
+PLAIN = {
+    "invalid literal for int() with base 10:": "expected a whole number, got",
+    "could not convert string to float:": "expected a number, got",
+}
+"""What is wrong with an option: Python's words, and plain ones."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """A command: returns 0, 2 for an error of the user's, 130 after Ctrl-C."""
@@ -31,6 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ValueError(f"unrecognised arguments: {' '.join(rest)}; see ggpi --help")
         COMMANDS[options.command](options, rest)
         return 0
+    except BrokenPipeError:  # whoever reads the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError, ArithmeticError, ImportError) as error:
         print("ggpi:", " ".join(str(error).split()), file=sys.stderr)
         return 2
@@ -56,7 +65,7 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
         from ggpi.lab import contract
 
         experiment = contract.experiment(name)
-    default = getattr(experiment.Config, one_of("preset", preset, contract.PRESETS))()
+    default = experiment.PRESETS[one_of("preset", preset, experiment.PRESETS)]
     if options.help:
         return show_help(options.parser, f"fields of the config of {name} ({preset})", default)
     config = read_config(f"ggpi run {name}", default, rest)
@@ -131,9 +140,9 @@ def fit(options: argparse.Namespace, rest: Sequence[str]) -> None:
     use_compilation_cache()
     if world == "ant":
         with waiting("starting…"):
-            from ggpi.cli.fit_ant import FitConfig, fit_ant
-        preset = one_of("preset", options.preset or "cpu", ("tiny", "cpu", "paper"))
-        default = getattr(FitConfig, preset)()
+            from ggpi.cli.fit_ant import FITS, fit_ant
+        preset = one_of("preset", options.preset or "cpu", FITS)
+        default = FITS[preset]
         if options.help:
             return show_help(options.parser, f"fields of the config of the ant ({preset})", default)
         config = read_config("ggpi fit ant", default, fields)
@@ -241,18 +250,22 @@ def read_config(prog: str, default: Any, arguments: Sequence[str]) -> Any:
     """
     import tyro
 
+    from ggpi.cli.nested import REGISTRY, with_prefixes
+
     kind, given = (default, {}) if isinstance(default, type) else (type(default), {"default": default})
     needed = [f"--{field.name}" for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING]
     names = {word.partition("=")[0] for word in arguments}
     if not given and (lacking := [name for name in needed if name not in names]):
         raise ValueError(f"{prog} needs {' and '.join(lacking)}; see {prog} --help")
-    numbers = [_decimal(text) for text in arguments]
+    numbers = [_decimal(text) for text in with_prefixes(default, arguments)]
     complaint = io.StringIO()
     with contextlib.redirect_stderr(complaint), contextlib.suppress(SystemExit):
-        return tyro.cli(kind, prog=prog, args=numbers, add_help=False, **given)
+        return tyro.cli(kind, prog=prog, args=numbers, add_help=False, registry=REGISTRY, **given)
     lines = [line.strip("│ ") for line in complaint.getvalue().splitlines()[1:]]
-    message = itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines)
-    raise ValueError(f"{' '.join(message)}; see {prog} --help")
+    message = " ".join(itertools.takewhile(lambda line: not line.startswith(("─", "╰")), lines))
+    for words, plain in PLAIN.items():
+        message = message.replace(words, plain)
+    raise ValueError(f"{message}; see {prog} --help")
 
 
 def _decimal(text: str) -> str:

@@ -19,15 +19,16 @@ from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
 from ggpi.data.spaces import state_reader
 from ggpi.diagnosis.report import names
-from ggpi.envs.making import make
+from ggpi.envs.making import make, name_of
 from ggpi.evaluation.rewards import OnHost, checked_payment, pay_all
 from ggpi.ghm.base import GHMs
 from ggpi.policies import PolicyBank
+from ggpi.policies.checks import check_policies
 from ggpi.progress import progress
 from ggpi.rewards import Reward, as_reward
 from ggpi.rollout.acting import act
 from ggpi.rollout.episodes import Singles, follow
-from ggpi.types import Key, whole
+from ggpi.types import Key, Policy, whole
 
 DEPTHS = (1, 2, 3)
 """Depths of the agents that are compared by default."""
@@ -137,12 +138,14 @@ def compare(
     episodes, max_steps = whole(episodes, "episodes"), whole(max_steps, "max_steps")
     reward = as_reward(reward)
     agents = planners(ghms, reward) if agents is None else agents
+    _check_agents(agents)
     bank, labels = PolicyBank(tuple(ghms.policies)), names(ghms.policies)
     actors: list[tuple[str, str, Actor]] = [(name, "policy", _Base(bank, k)) for k, name in enumerate(labels)]
-    switching = _Switching(bank, max(ghms.alphas, default=1.0), episodes)
+    switching = _Switching(bank, max(ghms.alphas, default=1.0), episodes, seed)
     actors.append(("random switching", "switching", switching))
     actors += [(name, "agent", agent) for name, agent in agents.items()]
     envs, scores = _Episodes(env, episodes, keys), []
+    envs.check(ghms.policies)
     try:
         with progress(len(actors) * max_steps, "comparing") as advance:
             for i, (name, kind, actor) in enumerate(actors):
@@ -162,6 +165,17 @@ def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, Actor]:
     }
 
 
+def _check_agents(agents: Mapping[str, Actor]) -> None:
+    if not isinstance(agents, Mapping):
+        raise TypeError(f"agents is a dict, such as {{'depth 2': agent}}, got a {type(agents).__name__}")
+    for name, agent in agents.items():
+        if not isinstance(agent, Actor):
+            raise TypeError(
+                f"agent {name!r} is a {type(agent).__name__}, expected a GGPIAgent or another object with "
+                "act(states, *, key)"
+            )
+
+
 class _Base:
     """One base policy."""
 
@@ -175,8 +189,8 @@ class _Base:
 class _Switching:
     """Another base policy is drawn with probability α in each step, in each episode by itself."""
 
-    def __init__(self, bank: PolicyBank, alpha: float, episodes: int):
-        self.bank, self.alpha, self.rng = bank, alpha, np.random.default_rng(0)
+    def __init__(self, bank: PolicyBank, alpha: float, episodes: int, seed: int):
+        self.bank, self.alpha, self.rng = bank, alpha, np.random.default_rng(seed)
         self.index = self.rng.integers(len(bank), size=episodes)
 
     def act(self, states: np.ndarray, *, key: Key) -> np.ndarray:
@@ -191,10 +205,17 @@ class _Episodes:
     def __init__(self, env: str | Callable[[], gymnasium.Env], count: int, keys: Sequence[str] | None):
         if not (isinstance(env, str) or callable(env)):
             raise TypeError(
-                f"compare takes the id of an environment or a function that makes one, got {type(env).__name__}"
+                "compare takes the id of an environment or a function that makes one, such as "
+                f"lambda: gymnasium.make('Pendulum-v1'), got {type(env).__name__}"
             )
         self.envs = [make(env) if isinstance(env, str) else env() for _ in range(count)]
         self.read = state_reader(self.envs[0].observation_space, keys)
+
+    def check(self, policies: Sequence[Policy]) -> None:
+        """Raises if the policies do not match the spaces of this environment."""
+        env = self.envs[0]
+        example = self.read(env.observation_space.sample())
+        check_policies(policies, example[None], env.action_space, f"environment {name_of(env)}")
 
     def play(
         self,

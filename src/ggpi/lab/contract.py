@@ -1,6 +1,6 @@
 """What every experiment promises, and the directory that keeps its results.
 
-An experiment is a module with a frozen dataclass `Config` (`tiny()`, `cpu()`, `paper()`) and three functions:
+An experiment is a module with a frozen dataclass `Config`, `PRESETS` ("tiny", "cpu", "paper") and three functions:
 
     run(config, cells=compute) -> dict      every number that the figure or table shows, as JSON
     table(metrics) -> rich Table, or a list of them
@@ -42,7 +42,6 @@ from ggpi.storage.arrays import read_json, replacing, sweep, to_json, write_json
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import short
 
-PRESETS = ("tiny", "cpu", "paper")
 HELD = {"experiment": str, "config": dict, "versions": dict, "code": str}
 """What `config.json` holds, among others."""
 OURS = {"config.json", "metrics.json", "figure.png", "film.mp4", "cells"}

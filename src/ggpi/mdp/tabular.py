@@ -4,19 +4,15 @@
     P^π      = Σ_a π(a|x) P(·|x, a)                     [S, S]
     V^π      = (I − γP^π)⁻¹ r^π                         [S]
     Q^π      = r + γ P V^π                              [S, A]
-    β        = γ (1 − α), derived and never given beside α
-    wₘ       = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ)      for m < n
-    wₙ       = ∏_{i<n} (γ−βᵢ)/(1−βᵢ)
 
 A terminal state is absorbing: r is 0 there, and an arrival reward is paid once, on entering.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -255,25 +251,6 @@ class TabularMDP:
         return cls(P, terminal, (*range(num_states), "terminal")), state_action(r)
 
 
-def beta_of(gamma: Scalar, alpha: Scalar) -> float:
-    """β = γ (1 − α): the horizon of a segment that ends with probability α."""
-    return check_gamma(gamma) * (1 - check_alpha(alpha))
-
-
-def composition_weights(gamma: Scalar, alphas: Sequence[Scalar]) -> np.ndarray:
-    """w₁ … wₙ for n − 1 switches with the given α's; they sum to 1.
-
-    wₘ = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ) for m < n, and wₙ = ∏_{i<n} (γ−βᵢ)/(1−βᵢ).
-
-    Paper: Lem B.2, Prop 2.5, Eq 5
-    """
-    gamma = check_gamma(gamma)
-    betas = np.array([beta_of(gamma, alpha) for alpha in alphas])
-    going_on = np.cumprod(np.concatenate([[1.0], (gamma - betas) / (1 - betas)]))
-    stopping = np.append((1 - gamma) / (1 - betas), 1.0)
-    return going_on * stopping
-
-
 def check_gamma(gamma: object, what: str = "γ") -> float:
     """γ as a Python float, or an error when it is no number in [0, 1 − 2⁻⁴⁰].
 
@@ -300,11 +277,3 @@ def check_range(r: np.ndarray, gamma: float) -> np.ndarray:
             "multiply the rewards by a small number: policies do not change"
         )
     return r
-
-
-def check_alpha(alpha: Any) -> float:
-    """α as a Python float, or an error when it is no number in (0, 1]."""
-    number = real(alpha, "α, the probability of a switch,")
-    if not 0 < number <= 1:
-        raise ValueError(f"α, the probability of a switch, lies in (0, 1], got {number}")
-    return number

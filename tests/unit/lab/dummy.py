@@ -25,17 +25,8 @@ class Config:
         if not 0 <= self.gamma < 1:
             raise ValueError(f"gamma is {self.gamma}, expected 0 ≤ gamma < 1")
 
-    @classmethod
-    def tiny(cls):
-        return cls(numbers=(1, 2))
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls(numbers=(1, 2, 3, 4))
+PRESETS = {"tiny": Config(numbers=(1, 2)), "cpu": Config(), "paper": Config(numbers=(1, 2, 3, 4))}
 
 
 def square(n):

@@ -13,8 +13,8 @@ from ggpi.lab import EXPERIMENTS, contract
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_form(name):
     module = contract.experiment(name)
-    for preset in contract.PRESETS:
-        config = getattr(module.Config, preset)()
+    assert list(module.PRESETS) == ["tiny", "cpu", "paper"]
+    for preset, config in module.PRESETS.items():
         assert isinstance(config, module.Config) and isinstance(config.seed, int)
         contract.describe(name, preset, config)
     assert list(inspect.signature(module.run).parameters) == ["config", "cells"]

@@ -54,17 +54,12 @@ class Config:
     ablation_ants: int = 256
     """Ants that train in the ablation: with these defaults it has a fifteenth of the shipped policies' steps."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(episodes=8, pair_episodes=2, steps=60, settled=30, ablation_rounds=1, ablation_ants=8)
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls(episodes=1000, pair_episodes=1000, ablation_rounds=1100, ablation_ants=512)
+PRESETS = {
+    "tiny": Config(episodes=8, pair_episodes=2, steps=60, settled=30, ablation_rounds=1, ablation_ants=8),
+    "cpu": Config(),
+    "paper": Config(episodes=1000, pair_episodes=1000, ablation_rounds=1100, ablation_ants=512),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

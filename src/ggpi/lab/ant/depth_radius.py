@@ -17,7 +17,7 @@ from ggpi.lab import style
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, best_alone, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate, calibration_table
-from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.contract import Cells, compute
 
 COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
@@ -40,22 +40,19 @@ class Config:
     distances: tuple[float, ...] = (1.0, 2.0, 4.0, 6.0)
     """Distances of the target, at the headline's radius."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, "tiny", 2, 2, (1, 2), (1.0,), (1.0,))
 
-    @classmethod
-    def cpu(cls):
-        return cls(preset="cpu", episodes=50, samples=40)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        seed=0, preset="tiny", episodes=2, samples=2, depths=(1, 2), radii=(1.0,), distances=(1.0,)
+    ),
+    "cpu": Config(preset="cpu", episodes=50, samples=40),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Episodes of each depth at each radius and at each distance."""
-    fit = replace(getattr(FitConfig, config.preset)(), seed=config.seed)
+    fit = replace(FITS[config.preset], seed=config.seed)
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
     ratios = announce(cells({"models": partial(calibrate, fit)})["models"])

@@ -15,7 +15,7 @@ from ggpi.lab import style
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
-from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.contract import Cells, compute
 
 
@@ -34,17 +34,12 @@ class Config:
     depths: tuple[int, ...] = (1, 2)
     """Depths of the plans."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, "tiny", (10,), 2, 2)
 
-    @classmethod
-    def cpu(cls):
-        return cls(0, "cpu", (100, 300, 1_000, 3_000), 50, 50)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(seed=0, preset="tiny", budgets=(10,), episodes=2, samples=2),
+    "cpu": Config(seed=0, preset="cpu", budgets=(100, 300, 1_000, 3_000), episodes=50, samples=50),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -52,18 +47,18 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Paper: Fig 19
     """
-    whole = replace(getattr(FitConfig, config.preset)(), seed=config.seed)
-    fits = [replace(whole, steps=steps) for steps in config.budgets] + [whole]
+    whole = replace(FITS[config.preset], seed=config.seed)
+    fits = [replace(whole, recipe=replace(whole.recipe, steps=steps)) for steps in config.budgets] + [whole]
     given = config.episodes, ant.REPORTED + 1_000_000 * config.seed
     tasks: dict[str, Any] = {"plain": partial(plain, *given)}
-    tasks |= {f"steps-{fit.steps}": partial(measure, config, fit, given) for fit in fits}
+    tasks |= {f"steps-{fit.recipe.steps}": partial(measure, config, fit, given) for fit in fits}
     results = cells(tasks)
     return {
         "baselines": results["plain"],
-        "steps": [fit.steps for fit in fits],
+        "steps": [fit.recipe.steps for fit in fits],
         "depths": config.depths,
         "episodes": config.episodes,
-        "runs": [results[f"steps-{fit.steps}"] for fit in fits],
+        "runs": [results[f"steps-{fit.recipe.steps}"] for fit in fits],
     }
 
 

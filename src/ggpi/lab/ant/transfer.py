@@ -18,7 +18,7 @@ import numpy as np
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, PLAIN
 from ggpi.lab.ant.calibration import announce, calibration, ratios
-from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.ant.mpc import mpc
 from ggpi.lab.ant.transfer_figure import plot, table
 from ggpi.lab.bootstrap import mean_interval
@@ -58,17 +58,21 @@ class Config:
         if self.oracle_samples not in self.samples:
             raise ValueError(f"oracle_samples is one of {self.samples}, got {self.oracle_samples}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, "tiny", 1, 2, (2,), (1, 2), 2.0, 1, 2)
 
-    @classmethod
-    def cpu(cls):
-        return cls(preset="cpu", num_models=3)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        preset="tiny",
+        num_models=1,
+        episodes=2,
+        samples=(2,),
+        depths=(1, 2),
+        radius=2.0,
+        oracle_episodes=1,
+        oracle_samples=2,
+    ),
+    "cpu": Config(preset="cpu", num_models=3),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Paper: Alg 2, Fig 5, Table 1
     """
-    fits = [replace(getattr(FitConfig, config.preset)(), seed=s) for s in range(config.num_models)]
+    fits = [replace(FITS[config.preset], seed=s) for s in range(config.num_models)]
     largest = max(config.samples)
     found = cells({f"models/{s}": partial(calibrate, fit) for s, fit in enumerate(fits)})
     calibrated = list(found.values())
@@ -155,7 +159,7 @@ def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> 
     if variant == "first-actions":
         few = max(samples // TRIED, 1)
         return play(config, lambda: ant.planner(ghms, depth, few, config.radius, first_actions=TRIED))
-    means = {beta: replace(model, decoder_noise=0.0) for beta, model in ghms.models.items()}
+    means = tuple(replace(model, decoder_noise=0.0) for model in ghms.models)
     return play(config, lambda: ant.planner(replace(ghms, models=means), depth, samples, config.radius))
 
 

@@ -23,7 +23,7 @@ from ggpi.lab import style
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import plain
 from ggpi.lab.ant.calibration import announce, calibrate, calibration_table
-from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.contract import Cells, compute
 from ggpi.lab.film import titled
 from ggpi.rewards import target as target_reward
@@ -54,17 +54,12 @@ class Config:
     pairs: int = 32
     """Pairs (x, a) at which the models are held against simulation, and futures of each."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(preset="cpu", samples=4, moments=1, steps=6, episodes=1, pairs=4)
 
-    @classmethod
-    def cpu(cls):
-        return cls(preset="cpu")
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(preset="cpu", samples=4, moments=1, steps=6, episodes=1, pairs=4),
+    "cpu": Config(preset="cpu"),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -72,7 +67,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Paper: Fig 6, Fig 15, Fig 16
     """
-    fit = replace(getattr(FitConfig, config.preset)(), seed=0)
+    fit = replace(FITS[config.preset], seed=0)
     ratios = announce(cells({"models": partial(calibrate, fit, config.pairs, config.pairs)})["models"])
     given = config.episodes, ant.REPORTED + 600_000 + config.seed
     tasks: dict[str, Any] = {f"depth-{depth}": partial(episode, config, fit, depth) for depth in DEPTHS}

@@ -25,6 +25,7 @@ from rich.table import Table
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.diagnosis.comparison import compare
+from ggpi.envs.making import make
 from ggpi.ghm.base import GHMs
 from ggpi.lab import style
 from ggpi.lab.contract import Cells, compute
@@ -69,30 +70,27 @@ class Config:
         if min(self.depths, default=0) < 1:
             raise ValueError(f"depths are at least 1, got {self.depths}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            ("cart-pole",),
-            (0.25,),
-            (1,),
-            transitions=2_000,
-            steps=250,
-            num_samples=8,
-            episodes=2,
-            max_steps=5,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(transitions=100_000, steps=3_000, num_samples=32, episodes=10)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("cart-pole",),
+        explore=(0.25,),
+        depths=(1,),
+        transitions=2_000,
+        steps=250,
+        num_samples=8,
+        episodes=2,
+        max_steps=5,
+    ),
+    "cpu": Config(transitions=100_000, steps=3_000, num_samples=32, episodes=10),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Learns models of every world from both kinds of data, and plays all rewards."""
+    for name in config.worlds:
+        make(WORLDS[name].env).close()  # report a missing package before hours of work
     tasks = {
         f"{name}/explore-{share:g}": partial(play_world, config, name, share)
         for name in config.worlds
@@ -109,7 +107,12 @@ def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
         world.env, policies, config.transitions, switch_every=40, explore=explore, seed=config.seed
     )
     ghms = fit(
-        policies, data, config.gamma, config.alpha, key=jax.random.key(config.seed), steps=config.steps
+        policies,
+        data,
+        gamma=config.gamma,
+        alpha=config.alpha,
+        steps=config.steps,
+        key=jax.random.key(config.seed),
     )
     make = partial(gymnasium.make, world.env, max_episode_steps=config.max_steps)
     scores = {}

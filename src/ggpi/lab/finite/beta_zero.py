@@ -66,17 +66,8 @@ class Config:
         if not set(self.directions) <= set(envs.ACTIONS):
             raise ValueError(f"directions are among {envs.ACTIONS}, got {self.directions}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(num_samples=2_000)
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {"tiny": Config(num_samples=2_000), "cpu": Config(), "paper": Config()}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

@@ -64,17 +64,12 @@ class Config:
         if self.num_seeds < 1 or self.num_points < 2:
             raise ValueError(f"num_seeds ≥ 1 and num_points ≥ 2, got {self.num_seeds} and {self.num_points}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(num_steps=20_000, num_seeds=4, num_points=500)
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls(num_seeds=100)
+PRESETS = {
+    "tiny": Config(num_steps=20_000, num_seeds=4, num_points=500),
+    "cpu": Config(),
+    "paper": Config(num_seeds=100),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

@@ -60,17 +60,8 @@ class Config:
         if min(self.k, *self.ks) < 2:
             raise ValueError(f"the table and the bound are for k ≥ 2, got k = {min(self.k, *self.ks)}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(ks=(2, 3, 5))
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {"tiny": Config(ks=(2, 3, 5)), "cpu": Config(), "paper": Config()}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

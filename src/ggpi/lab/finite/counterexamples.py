@@ -46,17 +46,8 @@ class Config:
     seed: int = 0
     """Changes nothing: all of this is exact."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(resolution=41)
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {"tiny": Config(resolution=41), "cpu": Config(), "paper": Config()}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

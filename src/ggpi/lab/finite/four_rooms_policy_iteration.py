@@ -71,17 +71,12 @@ class Config:
         if self.num_seeds < 1 or not self.depths or min(self.depths) < 1:
             raise ValueError(f"num_seeds ≥ 1 and depths ≥ 1, got {self.num_seeds} and {self.depths}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(depths=(1, 2), num_seeds=1, max_iterations=20)
 
-    @classmethod
-    def cpu(cls):
-        return cls(num_seeds=8)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(depths=(1, 2), num_seeds=1, max_iterations=20),
+    "cpu": Config(num_seeds=8),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

@@ -54,17 +54,8 @@ class Config:
     seed: int = 0
     """Changes nothing: all of this is exact."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(depths=(1, 2, 3))
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {"tiny": Config(depths=(1, 2, 3)), "cpu": Config(), "paper": Config()}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

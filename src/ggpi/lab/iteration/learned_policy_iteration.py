@@ -48,12 +48,14 @@ from ggpi.lab.iteration.policies import (
 )
 from ggpi.learning.fitting import fit
 from ggpi.learning.losses import CEMC
+from ggpi.learning.recipe import Recipe
 from ggpi.policies.action_heads import CategoricalPolicy
 from ggpi.switching import GSPs, compositions
 from ggpi.types import Key
 
 METHODS = {"newest": "policy iteration", "gpi": "GPI, all policies", "depth-2": "GGPI, depth 2"}
 COLOURS = {"newest": style.GREEN, "gpi": style.BLUE, "depth-2": style.RED}
+RECIPE = Recipe(VAEConfig(predict="state"), CEMC(), steps=20_000)
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,8 @@ class Config:
     """Episodes of each policy: a random cell, a random action, then the policy."""
     episode_steps: int = 66
     """Steps of an episode: as many as CEMC asks for, γ⁶⁶ < 10⁻³."""
-    steps: int = 20_000
-    """Training steps of the models of one policy."""
-    batch_size: int = 256
-    """Transitions per model and step."""
-    learning_rate: float = 1e-3
-    """Adam's first step size; it falls to zero."""
-    width: int = 128
-    """Units of each of the VAE's hidden layers."""
+    recipe: Recipe = RECIPE
+    """How the models of one policy are trained."""
     num_states: int = 512
     """States in which Q is estimated."""
     num_samples: int = 256
@@ -104,44 +100,36 @@ class Config:
         if not fits or self.num_seeds < 1 or not 0 < self.stated < 1:
             raise ValueError(f"iterations ≥ 1 for each start, num_seeds ≥ 1, 0 < stated < 1; got {self}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            length=4,
-            starts=("right",),
-            methods=("depth-2",),
-            iterations=(1,),
-            num_episodes=200,
-            steps=500,
-            learning_rate=3e-3,
-            width=32,
-            num_states=128,
-            num_samples=32,
-            policy_steps=200,
-            num_seeds=1,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            length=4,
-            starts=("right",),
-            iterations=(5,),
-            num_episodes=1_000,
-            steps=1_000,
-            batch_size=128,
-            learning_rate=3e-3,
-            width=64,
-            num_states=96,
-            num_samples=96,
-            policy_steps=500,
-            num_seeds=3,
-            seed=10,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        length=4,
+        starts=("right",),
+        methods=("depth-2",),
+        iterations=(1,),
+        num_episodes=200,
+        recipe=Recipe(VAEConfig(width=32, predict="state"), CEMC(), steps=500, learning_rate=3e-3),
+        num_states=128,
+        num_samples=32,
+        policy_steps=200,
+        num_seeds=1,
+    ),
+    "cpu": Config(
+        length=4,
+        starts=("right",),
+        iterations=(5,),
+        num_episodes=1_000,
+        recipe=Recipe(
+            VAEConfig(width=64, predict="state"), CEMC(), steps=1_000, batch_size=128, learning_rate=3e-3
+        ),
+        num_states=96,
+        num_samples=96,
+        policy_steps=500,
+        num_seeds=3,
+        seed=10,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -203,13 +191,9 @@ def learn(config: Config, world: CoinCorridor, policy: CategoricalPolicy, seed: 
     return fit(
         [policy],
         episodes(world, policy, config.num_episodes, config.episode_steps, seed=seed),
-        config.gamma,
-        config.alpha,
-        model=VAEConfig(width=config.width, latent=1, predict="state"),
-        loss=CEMC(),
-        steps=config.steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
+        gamma=config.gamma,
+        alpha=config.alpha,
+        recipe=config.recipe,
         spec=world.spec,
         key=key,
     )

@@ -22,7 +22,7 @@ from ggpi.lab.agents import budget
 from ggpi.lab.contract import Cells, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
-from ggpi.lab.maze.models import MazeFit, models
+from ggpi.lab.maze.models import RECIPE, MazeFit, models
 from ggpi.lab.maze.transfer_figure import plot as plot
 from ggpi.lab.maze.transfer_figure import table as table
 from ggpi.rewards import target
@@ -75,17 +75,34 @@ class Config:
         if not {2, 3} <= set(self.depths):
             raise ValueError(f"depths hold 2 and 3, which are compared, got {self.depths}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, "UMaze", (2,), (2, 3), 1, 2, 8, 4, 1, 8, 2_048, 20, 8)
 
-    @classmethod
-    def cpu(cls):
-        return cls(0, "UMaze", (0, 1, 2), (1, 2, 3, 4), 3, 34, 64, 40, 8, 16, 200_000, 5_000, 32)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        maze="UMaze",
+        turns=(2,),
+        depths=(2, 3),
+        num_models=1,
+        episodes=2,
+        samples=8,
+        max_steps=4,
+        oracle_episodes=1,
+        oracle_samples=8,
+        num_transitions=2_048,
+        training_steps=20,
+        num_pairs=8,
+    ),
+    "cpu": Config(
+        maze="UMaze",
+        turns=(0, 1, 2),
+        num_models=3,
+        episodes=34,
+        oracle_episodes=8,
+        num_transitions=200_000,
+        training_steps=5_000,
+        num_pairs=32,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -111,7 +128,8 @@ def calibrate(config: Config, seed: int) -> list[dict[str, Any]]:
 
 
 def _fit(config: Config, seed: int) -> MazeFit:
-    return MazeFit(config.maze, seed, config.num_transitions, config.training_steps)
+    recipe = replace(RECIPE, steps=config.training_steps)
+    return MazeFit(config.maze, seed, config.num_transitions, recipe)
 
 
 def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:

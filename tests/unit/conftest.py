@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture
 def dummy(monkeypatch, tmp_path):
     """The dummy experiment, registered and fresh; the working directory is empty."""
-    monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.syspath_prepend(Path(__file__).parent / "lab")
     monkeypatch.chdir(tmp_path)
     import dummy
 

@@ -37,7 +37,7 @@ def test_bad_options_are_one_line(dummy, capsys, options, message):
 
 
 def test_options_change_fields(dummy):
-    config = read_config("ggpi run dummy", dummy.Config.paper(), ["--numbers", "5", "6", "--gamma", "1/3"])
+    config = read_config("ggpi run dummy", dummy.PRESETS["paper"], ["--numbers", "5", "6", "--gamma", "1/3"])
     assert config == dummy.Config(numbers=(5, 6), gamma=1 / 3)
 
 
