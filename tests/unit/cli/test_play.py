@@ -16,7 +16,7 @@ import ggpi
 import ggpi.storage.errors
 from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main
-from ggpi.cli.play import Episode, PlayConfig, _filming, table
+from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, table
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame, stack_modules
