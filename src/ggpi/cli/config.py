@@ -1,7 +1,8 @@
 """Options on the command line: one-line errors, and the fields of a config as options.
 
 A config is a frozen dataclass with a text under each field. `read_config` reads its fields from options such as
-`--num-samples 20`, or `--loss.n-step 5` for a field of a part that is a dataclass itself; `show_help` describes them.
+`--num-samples 20`, and `show_help` describes them. Fields of a part that is a dataclass itself have names such as
+`--recipe.loss.n-step`; their last part, `--n-step`, is enough where no other field has it.
 """
 
 import argparse
@@ -33,7 +34,8 @@ def read_config(prog: str, default: Config | type[Config], arguments: Sequence[s
     """
     parser = Parser(prog=prog, add_help=False, allow_abbrev=False)
     add_fields(parser, "fields", default)
-    given = vars(parser.parse_args([_with_dashes(word) for word in arguments]))
+    paths = list(_paths(default))
+    given = vars(parser.parse_args([_in_full(word, paths) for word in arguments]))
     missing = [
         f"--{name}" for name, value in _values(default) if value is dataclasses.MISSING and name not in given
     ]
@@ -56,7 +58,7 @@ def add_fields(parser: argparse.ArgumentParser, title: str, config: object, pref
     for field, value in _values(config):
         name = prefix + field
         if _is_config(value):
-            add_fields(parser, f"{title}: {name}", value, f"{name}.")
+            add_fields(parser, f"{name} ({type(value).__name__})", value, f"{name}.")
             continue
         text = f"{texts.get(field, '')} {_shown(value)}".strip().replace("%", "%%")
         settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": text}
@@ -190,7 +192,21 @@ def _shown(value: object) -> str:
     return f"(default: {' '.join(words)})"
 
 
-def _with_dashes(word: str) -> str:
-    """--num_samples as --num-samples."""
-    name, equals, value = word.partition("=")
-    return f"{name.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
+def _in_full(word: str, paths: Sequence[str]) -> str:
+    """An option with the full name of its field, such as --recipe.steps for --steps; with dashes."""
+    flag, equals, value = word.partition("=")
+    name = flag.removeprefix("--").replace("-", "_")
+    if not flag.startswith("--"):
+        return word
+    found = [path for path in paths if path.rpartition(".")[2] == name]
+    full = found[0] if len(found) == 1 else name
+    return f"--{full.replace('_', '-')}{equals}{value}"
+
+
+def _paths(config: Any, prefix: str = "") -> Iterator[str]:
+    """Names of all fields that are not configs themselves, such as recipe.loss.n_step."""
+    for field, value in _values(config):
+        if _is_config(value):
+            yield from _paths(value, f"{prefix}{field}.")
+        else:
+            yield prefix + field

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from ggpi.cli import loss_curves
 from ggpi.cli.fit_directory import World, claim, look, record
+from ggpi.cli.fit_recipe import LossName, ModelName, note_on_rates, recipe_of
 from ggpi.cli.verdict_table import verdict_table
 from ggpi.data import Transitions, read_flat, read_minari, read_npy, read_npz, write_npz
 from ggpi.data.memory import is_mapped, within_memory
@@ -29,16 +30,18 @@ from ggpi.diagnosis.report import diagnose_held_out
 from ggpi.diagnosis.report import names as distinct
 from ggpi.diagnosis.verdict import KNOWING_NOTHING, judge
 from ggpi.ghm.base import GHMs
-from ggpi.learning.fitting import fit, split
-from ggpi.learning.options import LossName, ModelName, arguments, note_on_rates, recipe_of
-from ggpi.learning.recipe import PRESETS
-from ggpi.mdp.tabular import beta_of, check_gamma
+from ggpi.learning.event_file import TensorBoard
+from ggpi.learning.fitting import fit
+from ggpi.learning.preparation import split
+from ggpi.learning.recipe import CPU
+from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.checks import check_policies, space_of
 from ggpi.policies.sb3.reader import load_sb3
 from ggpi.rollout.collection import collect
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import Foreign, load
+from ggpi.switching import beta_of
 
 LIKELIHOODS = ("cetd", "cemc")
 """Losses that are negative log-likelihoods, which knowing nothing can be compared with."""
@@ -105,18 +108,18 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
         has_more_steps = claim(out, world, asdict(config))
         data = transitions(config, world, policies, out)
         horizons = config.gamma, beta_of(config.gamma, config.alpha)
-        with loss_curves.drawing(out, distinct(policies), horizons, len(world.names)) as watch:
+        recipe = recipe_of(config)
+        with loss_curves.drawing(out, distinct(policies), horizons, len(world.names)) as draw:
             ghms = fit(
                 policies,
                 data,
-                config.gamma,
-                config.alpha,
-                key=jax.random.key(config.seed),
+                gamma=config.gamma,
+                alpha=config.alpha,
+                recipe=recipe,
                 spec=world.spec,
                 out=out,
-                tensorboard=tensorboard,
-                watch=watch,
-                **arguments(recipe_of(config, config.model, config.loss)),
+                callbacks=[draw, TensorBoard()] if tensorboard else [draw],
+                key=jax.random.key(config.seed),
             )
         record(out, world, asdict(config))
         losses = held_out_losses(ghms, out) / len(world.names)
@@ -124,7 +127,7 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
         numbers = fit_verdict(ghms, data, likely, jax.random.key(config.seed))
         write_json(out / "verdict.json", numbers)
         shown = Group(score_table(ghms, losses, config.steps), verdict_table(numbers, UNCHECKED))
-        return shown, next_words(world, data, out) + note_on_rates(config, has_more_steps)
+        return shown, next_words(world, data, out) + note_on_rates(recipe, has_more_steps)
 
 
 def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
@@ -137,7 +140,7 @@ def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
         )
     check_gamma(config.gamma)
     beta_of(config.gamma, config.alpha)
-    recipe_of(config, config.model, config.loss)
+    recipe_of(config)
     for name, least in (("transitions", config.batch_size), ("switch_every", 1)):
         if getattr(config, name) < least:
             raise ValueError(f"{name} is at least {least}, got {getattr(config, name)}")
@@ -239,7 +242,7 @@ def read_data(name: str, keys: Sequence[str] = ()) -> Transitions:
 def held_out_losses(ghms: GHMs, out: Path) -> np.ndarray:
     """The last held-out loss of each model, by horizon and policy."""
     *_, last = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return np.array(json.loads(last)["held_out"]).reshape(len(ghms.models), len(ghms.policies))
+    return np.array(json.loads(last)["held_out"]).reshape(-1, len(ghms.policies))
 
 
 def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: Any) -> dict[str, Any]:
@@ -249,11 +252,11 @@ def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: A
     """
     if is_mapped(data):
         data = within_memory(data, 1.0, seed=int(jax.random.key_data(key)[-1]))
-    seen, held = split(data, PRESETS["cpu"], key)
-    numbers, horizons = diagnose_held_out(ghms, held, seen, key=key), list(ghms.models)
+    seen, held = split(data, CPU.held_out, key)
+    numbers = diagnose_held_out(ghms, held, seen, key=key)
     for k, rows in enumerate(numbers.values()):
         for i, about in enumerate(rows.values()):
-            kl_weight = getattr(ghms.models[horizons[i]], "kl_weight", 1.0)
+            kl_weight = getattr(ghms.models[i], "kl_weight", 1.0)
             if losses is not None and kl_weight <= 1:  # else the loss is no bound of the likelihood
                 about |= {"held_out_loss": float(losses[i, k]), "held_out_blank": KNOWING_NOTHING}
             about |= judge(about)
@@ -268,7 +271,7 @@ def score_table(ghms: GHMs, losses: np.ndarray, steps: int) -> Table:
         title_justify="left",
     )
     shown.add_column("policy")
-    for horizon in ghms.models:
+    for horizon in ghms.horizons:
         shown.add_column(f"horizon {horizon:g}", justify="right")
     for k, name in enumerate(distinct(ghms.policies)):
         shown.add_row(name, *(f"{score:.2f}" for score in losses[:, k]))
@@ -291,6 +294,7 @@ def next_words(world: World, data: Transitions, out: Path) -> str:
     ]
     if np.any(data.terminated):
         lines.append(
-            "note:   this world ends in some states; tell play in which with --terminal FILE.py:FUNCTION"
+            "note:   this world ends in some states; tell play in which with --terminal FILE.py:FUNCTION,\n"
+            "        whose boundary is best drawn a little inside the world's (docs/how-to/terminals.md)"
         )
     return "\n".join(lines)

@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ValueError(f"unrecognised arguments: {' '.join(rest)}; see ggpi --help")
         COMMANDS[options.command](options, rest)
         return 0
+    except BrokenPipeError:  # whoever reads the output, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, OSError, ArithmeticError, ImportError) as error:
         print("ggpi:", " ".join(str(error).split()), file=sys.stderr)
         return 2

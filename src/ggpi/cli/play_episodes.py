@@ -16,6 +16,7 @@ import numpy as np
 from rich.table import Table
 
 from ggpi.agent.agent import GGPIAgent
+from ggpi.agent.warnings import NoRewardWarning
 from ggpi.cli.comparison_report import write_comparison
 from ggpi.cli.diagnose_report import read_models
 from ggpi.cli.fit_directory import World, read_world, trusted
@@ -27,13 +28,12 @@ from ggpi.lab.film import check_film_name, film
 from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 from ggpi.rewards.text import read_python, read_reward
-from ggpi.storage.errors import NoRewardWarning
 
 Add = Callable[[gymnasium.Env], None]
 UNSEEN = (
     "all plans were worth 0 in every step: no sampled future reached the reward, so policies were chosen at random. "
-    "Try more samples (--samples {}), more depth (--depth {}), or a reward that is met more often, such as a target "
-    "with a larger radius"
+    "Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, such as "
+    "a target with a larger radius"
 )
 
 

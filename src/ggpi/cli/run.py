@@ -16,7 +16,8 @@ examples:
   ggpi run four-rooms-transfer --gamma .95 --seed 3     change fields of its config; numbers may be fractions: 1/9
   ggpi run four-rooms-transfer --help                   describe these fields
 
-Re-run the same command to resume an interrupted run.
+Re-run the same command to resume an interrupted run. The last part of a field's name is enough where it is unique:
+--steps for --recipe.steps.
 """
 
 

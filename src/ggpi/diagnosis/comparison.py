@@ -17,9 +17,11 @@ from ggpi._jax.forking import check_process
 from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
 from ggpi.data.spaces import state_reader
+from ggpi.envs.making import make, name_of
 from ggpi.evaluation.rewards import OnHost, checked_payment, pay_all
 from ggpi.ghm.base import GHMs
 from ggpi.policies import PolicyBank
+from ggpi.policies.checks import check_policies
 from ggpi.progress import progress
 from ggpi.rewards import Reward, as_reward
 from ggpi.types import Key, whole
@@ -125,11 +127,15 @@ def compare(
             f"GGPI depth {m}" if m > 1 else "GPI": GGPIAgent(ghms, reward, depth=m, **settings)
             for m in depths
         }
+    _check_agents(agents)
     bank, names = PolicyBank(tuple(ghms.policies)), _distinct(ghms.names)
     ways: list[tuple[str, str, Any]] = [(name, "policy", _Base(bank, k)) for k, name in enumerate(names)]
-    ways.append(("random switching", "switching", _Switching(bank, max(ghms.alphas, default=1.0), episodes)))
+    ways.append(
+        ("random switching", "switching", _Switching(bank, max(ghms.alphas, default=1.0), episodes, seed))
+    )
     ways += [(name, "agent", agent) for name, agent in agents.items()]
     envs = _Episodes(env, episodes, keys)
+    envs.check(ghms.policies)
     scores = []
     try:
         with progress(len(ways) * max_steps, "comparing") as advance:
@@ -140,6 +146,17 @@ def compare(
     finally:
         envs.close()
     return Comparison(tuple(scores), ghms.gamma, max_steps, seed)
+
+
+def _check_agents(agents: Any) -> None:
+    if not isinstance(agents, Mapping):
+        raise TypeError(f"agents is a dict, such as {{'depth 2': agent}}, got a {type(agents).__name__}")
+    for name, agent in agents.items():
+        if not callable(getattr(agent, "act", None)):
+            raise TypeError(
+                f"agent {name!r} is a {type(agent).__name__}, expected a GGPIAgent or another object with "
+                "act(states, *, key)"
+            )
 
 
 class _Base:
@@ -155,8 +172,8 @@ class _Base:
 class _Switching:
     """Base policies drawn again with probability α in each step, each episode for itself."""
 
-    def __init__(self, bank: PolicyBank, alpha: float, episodes: int):
-        self.bank, self.alpha, self.rng = bank, alpha, np.random.default_rng(0)
+    def __init__(self, bank: PolicyBank, alpha: float, episodes: int, seed: int):
+        self.bank, self.alpha, self.rng = bank, alpha, np.random.default_rng(seed)
         self.index = self.rng.integers(len(bank), size=episodes)
 
     def act(self, states: np.ndarray, *, key: Key) -> np.ndarray:
@@ -176,10 +193,17 @@ class _Episodes:
     def __init__(self, env: Any, count: int, keys: Sequence[str] | None):
         if not (isinstance(env, str) or callable(env)):
             raise TypeError(
-                f"compare takes the id of an environment or a function that makes one, got {type(env).__name__}"
+                "compare takes the id of an environment or a function that makes one, such as "
+                f"lambda: gymnasium.make('Pendulum-v1'), got {type(env).__name__}"
             )
-        self.envs: list[Any] = [gymnasium.make(env) if isinstance(env, str) else env() for _ in range(count)]
+        self.envs: list[Any] = [make(env) if isinstance(env, str) else env() for _ in range(count)]
         self.read = state_reader(self.envs[0].observation_space, keys)
+
+    def check(self, policies: Sequence[Any]) -> None:
+        """Raises if the policies do not belong into this environment."""
+        env = self.envs[0]
+        example = self.read(env.observation_space.sample())
+        check_policies(policies, example[None], env.action_space, f"environment {name_of(env)}")
 
     def play(
         self, way, reward: Reward, gamma: float, max_steps: int, seed: int, told

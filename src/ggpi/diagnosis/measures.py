@@ -15,8 +15,8 @@ import numpy as np
 from ggpi._jax.jit import jit
 from ggpi.diagnosis.distances import energy_distance, wasserstein
 from ggpi.diagnosis.truth import Truth
+from ggpi.ghm.base import AbstractDensityGHM
 from ggpi.ghm.coordinates import SMALLEST_SCALE
-from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.types import Key
 
 NUM_REWARDS = 8

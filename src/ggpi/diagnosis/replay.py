@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from ggpi.data.spaces import state_reader
+from ggpi.envs.making import make
 from ggpi.policies import PolicyBank
 from ggpi.rollout.collection import act, executed
 
@@ -57,11 +58,7 @@ class Replay:
         self, env: Any, policies: Sequence[Any], num_pairs: int, keys: Sequence[str] | None, seed: int
     ):
         self.is_own = isinstance(env, str)
-        self.envs = (
-            [gymnasium.make(env, disable_env_checker=True) for _ in range(num_pairs)]
-            if self.is_own
-            else [env]
-        )
+        self.envs = [make(env, disable_env_checker=True) for _ in range(num_pairs)] if self.is_own else [env]
         self.read, self.seed = state_reader(self.envs[0].observation_space, keys), seed
         rng = np.random.default_rng(seed)
         whose, when = rng.integers(len(policies), size=num_pairs), rng.integers(LONGEST, size=num_pairs)

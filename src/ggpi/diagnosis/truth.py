@@ -16,6 +16,7 @@ from gymnasium.vector import VectorEnv
 from ggpi.data import Transitions
 from ggpi.diagnosis.replay import NotRepeatableError, Replay
 from ggpi.envs import Pendulum, World, WorldVectorEnv
+from ggpi.envs.making import make
 from ggpi.learning.targets import followed_steps, why_loose
 from ggpi.rollout.collection import collect
 from ggpi.rollout.futures import simulate_futures
@@ -86,7 +87,7 @@ def _world_of(source: Any) -> World | None:
     if source == "Pendulum-v1":
         return Pendulum()
     if isinstance(source, str):
-        source = gymnasium.make(source)
+        source = make(source)
     inner = source.unwrapped if isinstance(source, gymnasium.Env | VectorEnv) else source
     found = getattr(inner, "world", inner)
     return found if isinstance(found, World) and not isinstance(found, gymnasium.Env | VectorEnv) else None

@@ -43,8 +43,3 @@ class Pendulum:
         speed = np.clip(states[:, 2] + (15 * np.sin(angle) + 3 * torque) * 0.05, -8, 8)
         angle = angle + speed * 0.05
         return np.stack([np.cos(angle), np.sin(angle), speed], axis=1)
-
-
-def set_pendulum(env: Any, observation: np.ndarray) -> None:
-    """Puts an unwrapped Gymnasium Pendulum where it observes this; for `SettableEnv`."""
-    env.state = np.array([np.arctan2(observation[1], observation[0]), observation[2]], float)

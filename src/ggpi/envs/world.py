@@ -6,7 +6,6 @@ goes. Its observation is its whole state. `TabularMDP.step` has the same form, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
@@ -92,31 +91,3 @@ class WorldVectorEnv(VectorEnv):
             self.states[ended] = self.world.start(int(ended.sum()), self.rng)
             self.steps[ended] = 0
         return self.states.copy(), np.zeros(self.num_envs), np.zeros(self.num_envs, bool), ended, info
-
-
-class SettableEnv:
-    """The step of a Gymnasium environment that can be put into any state, one state after the other.
-
-    `set_state(env, observation)` puts the unwrapped environment where it would observe this. `terminal`
-    tells which observations end an episode: they are stayed in.
-    """
-
-    def __init__(
-        self,
-        env: gymnasium.Env,
-        set_state: Callable[[Any, np.ndarray], None],
-        terminal: Callable[[np.ndarray], np.ndarray] | None = None,
-    ):
-        self.env, self.set_state, self.terminal = env.unwrapped, set_state, terminal
-        self.env.reset(seed=0)
-
-    def step(self, states: Any, actions: Any, rng: np.random.Generator) -> np.ndarray:
-        """The state after each action; terminal states stay."""
-        states = np.asarray(states)
-        following = np.array(states)
-        moving = np.ones(len(states), bool) if self.terminal is None else ~self.terminal(states)
-        self.env.np_random = rng
-        for i in np.flatnonzero(moving):
-            self.set_state(self.env, states[i])
-            following[i] = self.env.step(actions[i])[0]
-        return following

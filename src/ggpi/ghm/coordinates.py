@@ -9,7 +9,6 @@ Positions (`StateSpec.relative`) are always predicted as displacements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -115,9 +114,9 @@ def fit_frame(
     moved = ahead - np.array(from_state) * states
     acted = np.zeros((1, 0)) if num_actions is not None else actions.reshape(len(actions), -1)
     return Frame(
-        *_moments(states[:, kept]),
-        *_moments(acted),
-        *_moments(moved),
+        *_mean_and_scale(states[:, kept]),
+        *_mean_and_scale(acted),
+        *_mean_and_scale(moved),
         kept,
         from_state,
         spec.rotations,
@@ -125,7 +124,7 @@ def fit_frame(
     )
 
 
-def _moments(values: np.ndarray) -> tuple[jax.Array, jax.Array]:
+def _mean_and_scale(values: np.ndarray) -> tuple[jax.Array, jax.Array]:
     scale = np.maximum(values.std(axis=0), SMALLEST_SCALE) if values.shape[1] else np.zeros(0)
     return jnp.asarray(values.mean(axis=0), jnp.float32), jnp.asarray(scale, jnp.float32)
 
@@ -151,8 +150,3 @@ def _runs(places: tuple[int, ...]) -> list[slice]:
         return [slice(0, 0)]
     runs = np.split(np.array(places), np.flatnonzero(np.diff(places) != 1) + 1)
     return [slice(int(run[0]), int(run[-1]) + 1) for run in runs]
-
-
-def stack_modules(modules: Sequence):
-    """Modules of one structure as one module with a leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modules)

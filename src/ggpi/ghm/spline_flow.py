@@ -22,9 +22,9 @@ from jaxtyping import Array, Float
 
 from ggpi._jax.networks import MLP, mlp
 from ggpi._jax.shapes import Lead, check_positive
+from ggpi.ghm.base import AbstractDensityGHM
 from ggpi.ghm.batch_norm import BatchNorm, batch_norm
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.ghm.spline import bend, num_raw, unbend
 from ggpi.types import Key
 

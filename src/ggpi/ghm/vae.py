@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ggpi._jax.densities import log_normal
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
+from ggpi.ghm.base import AbstractGHM
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.types import Key
 
 LOG_SCALES = (-5.0, 2.0)
@@ -122,8 +123,8 @@ class VAE(AbstractGHM):
 
         def log_ratio(noise):
             z = posterior[0] + posterior[1] * noise
-            fit = _log_normal(y, *self._decode(contexts[2], z))
-            return fit + _log_normal(z, *prior) - _log_normal(z, *posterior)
+            fit = log_normal(y, *self._decode(contexts[2], z))
+            return fit + log_normal(z, *prior) - log_normal(z, *posterior)
 
         ratios = jax.vmap(log_ratio)(jax.random.normal(key, (num_samples, self.latent)))
         return jax.nn.logsumexp(ratios) - jnp.log(num_samples) - self.frame.log_volume
@@ -133,7 +134,7 @@ class VAE(AbstractGHM):
         contexts, y = self._contexts(state, action), self.frame.change(state, target)
         mean, scale = self._posterior(contexts, y)
         prior_mean, prior_scale = _gaussian(self.prior(silu(contexts[1])))
-        fit = -_log_normal(y, *self._decode(contexts[2], mean + scale * noise))
+        fit = -log_normal(y, *self._decode(contexts[2], mean + scale * noise))
         ratio = scale / prior_scale
         distance = (mean - prior_mean) / prior_scale
         return fit, 0.5 * (ratio**2 + distance**2 - 1 - 2 * jnp.log(ratio)).sum(-1)
@@ -156,7 +157,3 @@ def _gaussian(outputs):
     mean, raw = jnp.split(outputs, 2, axis=-1)
     low, high = LOG_SCALES
     return mean, jnp.exp(low + (high - low) * jax.nn.sigmoid(raw))
-
-
-def _log_normal(x, mean, scale):
-    return (-0.5 * ((x - mean) / scale) ** 2 - jnp.log(scale) - 0.5 * jnp.log(2 * jnp.pi)).sum(-1)

@@ -23,6 +23,7 @@ from ggpi._jax.forking import check_process
 from ggpi._jax.jit import jit
 from ggpi.data import Transitions
 from ggpi.data.spaces import check_action_space, state_reader
+from ggpi.data.transitions import numbered
 from ggpi.envs.making import check_finite, make_vec, naming
 from ggpi.policies import PolicyBank
 from ggpi.policies.checks import check_policies, listed
@@ -217,6 +218,5 @@ def _in_episodes(columns: list[Column], num_steps: int) -> Transitions:
     last = np.append(copy_of[1:] != copy_of[:-1], True)
     rows["truncated"] |= last & ~ended
     starts = np.concatenate([[True], (ended | last)[:-1]])
-    episode = np.cumsum(starts) - 1
-    step = np.arange(num_steps) - np.flatnonzero(starts)[episode]
+    episode, step = numbered(starts)
     return Transitions(**rows, episode=episode, step=step)

@@ -1,7 +1,6 @@
 """True futures: the state X_T after the first action and then a policy, T ∼ Geometric(1−β), by simulation.
 
-Anything with `step(states, actions, rng)` on arrays is a world: those of `ggpi.envs`, a `TabularMDP`, or a
-Gymnasium environment whose state can be set (`SettableEnv`).
+Anything with `step(states, actions, rng)` on arrays can be simulated: those of `ggpi.envs`, or a `TabularMDP`.
 """
 
 from __future__ import annotations

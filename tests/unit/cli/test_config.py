@@ -103,6 +103,7 @@ def test_fields_of_every_kind(monkeypatch):
         (["--pair", "1", "1/0"], None, "--pair: "),
         (["--loud"], "loud", True),
         (["--inner.depth", "-2"], "inner", Inner(-2)),
+        (["--depth=5"], "inner", Inner(5)),
         (["--inner_depth", "2"], None, "unrecognised arguments: --inner-depth 2"),
     ],
 )
@@ -123,3 +124,23 @@ def test_underscores_are_dashes(dummy):
 
     assert read_config("wide", Wide(4), ["--num_samples", "5"]) == Wide(5)
     assert read_config("wide", Wide(4), []) == Wide(4)
+
+
+def test_the_last_part_of_a_name_is_enough_where_it_is_unique():
+    @dataclasses.dataclass(frozen=True)
+    class Two:
+        left: Inner = Inner(1)
+        right: Inner = Inner(2)
+
+    assert read_config("two", Two(), ["--right.depth", "5"]) == Two(Inner(1), Inner(5))
+    with pytest.raises(ValueError, match="unrecognised arguments: --depth"):
+        read_config("two", Two(), ["--depth", "5"])
+
+
+def test_fields_of_which_only_a_protocol_is_known():
+    """A recipe's model and loss are any dataclass: options are those of the one that is there."""
+    from ggpi.learning.recipe import CPU
+
+    changed = read_config("ggpi", CPU, ["--steps", "7", "--loss.n-step", "3", "--width", "9"])
+    loss, model = (dataclasses.replace(CPU.loss, n_step=3), dataclasses.replace(CPU.model, width=9))
+    assert changed == dataclasses.replace(CPU, steps=7, loss=loss, model=model)

@@ -18,7 +18,7 @@ from ggpi.diagnosis.distances import energy_distance
 from ggpi.diagnosis.health import action_sensitivity, distance_correlation, horizon_consistency, off_data
 from ggpi.diagnosis.measures import clouds, displacement, distances, draw, measure, scales, summary
 from ggpi.diagnosis.truth import other_actions
-from ggpi.ghm.learned import AbstractDensityGHM
+from ggpi.ghm.base import AbstractDensityGHM
 
 KEY = jax.random.key(0)
 

@@ -10,7 +10,8 @@ import optax
 import pytest
 from jax.scipy.stats import norm
 
-from ggpi.ghm.coordinates import Frame, stack_modules
+from ggpi._jax.batching import stack
+from ggpi.ghm.coordinates import Frame
 from ggpi.ghm.spline_flow import Flow, FlowConfig
 
 SMALL = FlowConfig(hidden=16)
@@ -169,7 +170,7 @@ def test_one_batch_moves_statistics_by_the_momentum():
 
 def test_stacked_flows_do_what_each_does():
     flows = [shaken(SMALL, scaled_frame(4), seed) for seed in range(3)]
-    stacked = stack_modules(flows)
+    stacked = stack(flows)
     state, action, noise = pairs(4, 20)
 
     @jax.jit

@@ -38,7 +38,7 @@ def calibration(
         f"{horizon:g}": [
             _calibration_of(ghms, horizon, k, states, num_pairs, seed) for k in range(len(policies))
         ]
-        for horizon in ghms.models
+        for horizon in ghms.horizons
     }
 
 
@@ -46,7 +46,7 @@ def _calibration_of(
     ghms: GHMs, horizon: float, k: int, states: np.ndarray, num_pairs: int, seed: int
 ) -> dict[str, Any]:
     policy, key = ghms.policies[k], jax.random.key(k)
-    model = jax.tree.map(lambda leaf: leaf[k], ghms.models[horizon])
+    model = jax.tree.map(lambda leaf: leaf[k], ghms.models[ghms.horizons.index(horizon)])
     actions = np.asarray(sample_policy(PolicyBank([policy]), states, key))
     true = simulate_futures(AntDynamics(), policy, states, actions, horizon, seed=seed + k)
     drawn = np.asarray(sample_model(model, states, actions, key))

@@ -43,17 +43,17 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     Paper: Fig 19
     """
     whole = replace(FITS[config.preset], seed=config.seed)
-    fits = [replace(whole, steps=steps) for steps in config.budgets] + [whole]
+    fits = [replace(whole, recipe=replace(whole.recipe, steps=steps)) for steps in config.budgets] + [whole]
     given = config.episodes, ant.REPORTED + 1_000_000 * config.seed
     tasks: dict[str, Any] = {"plain": partial(plain, *given)}
-    tasks |= {f"steps-{fit.steps}": partial(measure, config, fit, given) for fit in fits}
+    tasks |= {f"steps-{fit.recipe.steps}": partial(measure, config, fit, given) for fit in fits}
     results = cells(tasks)
     return {
         "baselines": results["plain"],
-        "steps": [fit.steps for fit in fits],
+        "steps": [fit.recipe.steps for fit in fits],
         "depths": config.depths,
         "episodes": config.episodes,
-        "runs": [results[f"steps-{fit.steps}"] for fit in fits],
+        "runs": [results[f"steps-{fit.recipe.steps}"] for fit in fits],
     }
 
 

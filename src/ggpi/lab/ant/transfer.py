@@ -157,7 +157,7 @@ def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> 
     if variant == "first-actions":
         few = max(samples // TRIED, 1)
         return play(config, lambda: ant.planner(ghms, depth, few, config.radius, first_actions=TRIED))
-    means = {beta: replace(model, decoder_noise=0.0) for beta, model in ghms.models.items()}
+    means = tuple(replace(model, decoder_noise=0.0) for model in ghms.models)
     return play(config, lambda: ant.planner(replace(ghms, models=means), depth, samples, config.radius))
 
 

@@ -22,6 +22,7 @@ import jax
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.diagnosis.comparison import compare
+from ggpi.envs.making import make
 from ggpi.ghm.base import GHMs
 from ggpi.lab.cells import Cells, compute
 from ggpi.lab.discrete.environments import WORLDS, World
@@ -83,6 +84,8 @@ PRESETS = {
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Learns models of every world from both kinds of data, and plays all rewards."""
+    for name in config.worlds:
+        make(WORLDS[name].env).close()  # report a missing package before hours of work
     tasks = {
         f"{name}/explore-{share:g}": partial(play_world, config, name, share)
         for name in config.worlds
@@ -99,7 +102,12 @@ def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
         world.env, policies, config.transitions, switch_every=40, explore=explore, seed=config.seed
     )
     ghms = fit(
-        policies, data, config.gamma, config.alpha, key=jax.random.key(config.seed), steps=config.steps
+        policies,
+        data,
+        gamma=config.gamma,
+        alpha=config.alpha,
+        steps=config.steps,
+        key=jax.random.key(config.seed),
     )
     make = partial(gymnasium.make, world.env, max_episode_steps=config.max_steps)
     scores = {}

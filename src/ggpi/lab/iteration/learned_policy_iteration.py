@@ -44,11 +44,13 @@ from ggpi.lab.iteration.policies import (
 )
 from ggpi.learning.fitting import fit
 from ggpi.learning.losses import CEMC
+from ggpi.learning.recipe import Recipe
 from ggpi.policies.action_heads import CategoricalPolicy
 from ggpi.switching import GSPs, compositions
 from ggpi.types import Key
 
 METHODS = {"newest": "policy iteration", "gpi": "GPI, all policies", "depth-2": "GGPI, depth 2"}
+RECIPE = Recipe(VAEConfig(predict="state"), CEMC(), steps=20_000)
 
 
 @dataclass(frozen=True)
@@ -71,14 +73,8 @@ class Config:
     """Episodes of each policy: a random cell, a random action, then the policy."""
     episode_steps: int = 66
     """Steps of an episode: as many as CEMC asks for, γ⁶⁶ < 10⁻³."""
-    steps: int = 20_000
-    """Training steps of the models of one policy."""
-    batch_size: int = 256
-    """Transitions per model and step."""
-    learning_rate: float = 1e-3
-    """Adam's first step size; it falls to zero."""
-    width: int = 128
-    """Units of each of the VAE's hidden layers."""
+    recipe: Recipe = RECIPE
+    """How the models of one policy are trained."""
     num_states: int = 512
     """States in which Q is estimated."""
     num_samples: int = 256
@@ -88,7 +84,9 @@ class Config:
     num_seeds: int = 20
     """Runs of each kind."""
     seed: int = 0
-    """Random seed of the first run; settings were chosen on other seeds."""
+    """Random seed of the first run."""
+    skipped: int = 0
+    """Seeds that are left out, because settings were chosen on them."""
 
     def __post_init__(self):
         if not set(self.starts) <= set(STARTS) or not set(self.methods) <= set(METHODS):
@@ -107,9 +105,7 @@ PRESETS = {
         methods=("depth-2",),
         iterations=(1,),
         num_episodes=200,
-        steps=500,
-        learning_rate=3e-3,
-        width=32,
+        recipe=Recipe(VAEConfig(width=32, predict="state"), CEMC(), steps=500, learning_rate=3e-3),
         num_states=128,
         num_samples=32,
         policy_steps=200,
@@ -120,15 +116,14 @@ PRESETS = {
         starts=("right",),
         iterations=(5,),
         num_episodes=1_000,
-        steps=1_000,
-        batch_size=128,
-        learning_rate=3e-3,
-        width=64,
+        recipe=Recipe(
+            VAEConfig(width=64, predict="state"), CEMC(), steps=1_000, batch_size=128, learning_rate=3e-3
+        ),
         num_states=96,
         num_samples=96,
         policy_steps=500,
         num_seeds=3,
-        seed=10,
+        skipped=10,
     ),
     "paper": Config(),
 }
@@ -140,7 +135,8 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     Paper: Alg 1
     """
     limits = dict(zip(config.starts, config.iterations, strict=True))
-    seeds = range(config.seed, config.seed + config.num_seeds)
+    first = config.skipped + config.seed
+    seeds = range(first, first + config.num_seeds)
     given = config.length, config.gamma, config.alpha
     cases = product(seeds, config.starts)
     runs = cells({f"{x}/seed-{seed}": partial(solve, config, x, limits[x], seed) for seed, x in cases})
@@ -193,13 +189,9 @@ def learn(config: Config, world: CoinCorridor, policy: CategoricalPolicy, seed: 
     return fit(
         [policy],
         episodes(world, policy, config.num_episodes, config.episode_steps, seed=seed),
-        config.gamma,
-        config.alpha,
-        model=VAEConfig(width=config.width, latent=1, predict="state"),
-        loss=CEMC(),
-        steps=config.steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
+        gamma=config.gamma,
+        alpha=config.alpha,
+        recipe=config.recipe,
         spec=world.spec,
         key=key,
     )

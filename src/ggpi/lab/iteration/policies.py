@@ -15,7 +15,6 @@ from ggpi._jax.jit import jit
 from ggpi._jax.networks import MLP, mlp
 from ggpi.data import Transitions
 from ggpi.evaluation.planning import stacked_models, values_of
-from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.ghm import GHMs
 from ggpi.improvement import policy_iteration
@@ -48,7 +47,7 @@ def best_values(
     ghms: GHMs, gsps: GSPs, reward: Reward, states: np.ndarray, num_samples: int, *, key: Key
 ) -> np.ndarray:
     """max_ν Q^ν(x, a) over a set, [B, A]: `GGPIAgent.plan` without its samples."""
-    tree, _ = build_tree([segments_of(gsp, ghms.gamma) for gsp in gsps], ghms, reward.form)
+    tree, _ = build_tree([gsp.segments(ghms.gamma) for gsp in gsps], ghms, reward.form)
     shape = (len(ghms.policies), len(states), NUM_ACTIONS)
     actions = jnp.broadcast_to(jnp.arange(NUM_ACTIONS, dtype=jnp.int32), shape)
     given = tree, stacked_models(ghms, None), reward.values, jnp.asarray(states), actions

@@ -170,7 +170,7 @@ def calibration(
     states = np.repeat(seen.state[rows], num_futures, axis=0)
     return [
         _calibration_of(maze, ghms, horizon, k, states, num_pairs, seed)
-        for horizon in ghms.models
+        for horizon in ghms.horizons
         for k in range(len(ghms.policies))
     ]
 
@@ -179,7 +179,7 @@ def _calibration_of(
     maze: PointMaze, ghms: GHMs, horizon: float, k: int, states: np.ndarray, num_pairs: int, seed: int
 ) -> dict[str, Any]:
     policy, key = ghms.policies[k], jax.random.key(seed + k)
-    model = jax.tree.map(lambda leaf: leaf[k], ghms.models[horizon])
+    model = jax.tree.map(lambda leaf: leaf[k], ghms.models[ghms.horizons.index(horizon)])
     actions = np.asarray(sample_policy(PolicyBank([policy]), states, key))
     true, again = (
         simulate_futures(maze, policy, states, actions, horizon, seed=seed + k + s)[:, :2] for s in (0, 100)

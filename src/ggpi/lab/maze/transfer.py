@@ -22,7 +22,7 @@ from ggpi.lab.agents import budget
 from ggpi.lab.cells import Cells, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
-from ggpi.lab.maze.models import MazeFit, models
+from ggpi.lab.maze.models import RECIPE, MazeFit, models
 from ggpi.rewards import target
 
 HOOK = """
@@ -126,7 +126,8 @@ def calibrate(config: Config, seed: int) -> list[dict[str, Any]]:
 
 
 def _fit(config: Config, seed: int) -> MazeFit:
-    return MazeFit(config.maze, seed, config.num_transitions, config.training_steps)
+    recipe = replace(RECIPE, steps=config.training_steps)
+    return MazeFit(config.maze, seed, config.num_transitions, recipe)
 
 
 def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:

@@ -12,13 +12,13 @@ library's default is 1. Small rates are merely slow. To predict the state itself
 dimensions neither help nor hurt.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 
-from ggpi.ghm.coordinates import Predict
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, compute
@@ -27,47 +27,44 @@ from ggpi.lab.models.losses import finite
 from ggpi.lab.models.scores import energies, likelihoods, simulated_truth
 from ggpi.learning.fitting import fit
 from ggpi.learning.losses import CETD
+from ggpi.learning.recipe import CPU, Recipe
+
+RECIPE = replace(CPU, steps=500_000, batch_size=5_120)
+Change = Callable[[Recipe], Recipe]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What is varied."""
-
-    learning_rate: float = 1e-3
-    """Adam's step size."""
-    kl_weight: float = 1.0
-    """Weight of the KL term in the loss."""
-    latent: int = 1
-    """Latent dimensions."""
-    predict: Predict = "change"
-    """The change of state, or the state itself."""
-    n_step: int = 20
-    """Recorded steps that CETD follows before the model is asked."""
-    decay: Literal["linear", "constant"] = "linear"
-    """Whether the step size falls to zero over the run."""
-    batches: int = 1
-    """How many times the config's batch."""
-    ema_decay: float | None = None
-    """If given, targets come from a running mean of past weights."""
+def _model(**changes: Any) -> Change:
+    return lambda recipe: replace(recipe, model=replace(recipe.model, **changes))
 
 
-DEFAULT = Setting()
+def _one_step(**changes: Any) -> Change:
+    return lambda recipe: replace(recipe, **{"loss": CETD(n_step=1)} | changes)
 
 
-SETTINGS = {
-    "default": DEFAULT,
-    **{f"rate-{rate:g}": replace(DEFAULT, learning_rate=rate) for rate in (3e-5, 1e-4, 3e-4)},
-    **{f"kl-{weight}": replace(DEFAULT, kl_weight=float(weight)) for weight in (20, 50, 100)},
-    "latent-8": replace(DEFAULT, latent=8),
-    "state": replace(DEFAULT, predict="state"),
-    "one-step": replace(DEFAULT, n_step=1),
-    "one-step-batch": replace(DEFAULT, n_step=1, batches=4),
-    "one-step-ema": replace(DEFAULT, n_step=1, ema_decay=0.99),
-    "one-step-constant": replace(DEFAULT, n_step=1, decay="constant"),
-    "paper": Setting(3e-4, 20.0, 1, "change", 1, "constant"),
+SETTINGS: dict[str, tuple[str, Change]] = {
+    "default": ("default", lambda recipe: recipe),
+    **{
+        f"rate-{rate:g}": (f"learning rate {rate:g}", partial(replace, learning_rate=rate))
+        for rate in (3e-5, 1e-4, 3e-4)
+    },
+    **{f"kl-{weight}": (f"KL weight {weight}", _model(kl_weight=float(weight))) for weight in (20, 50, 100)},
+    "latent-8": ("8 latent dimensions", _model(latent=8)),
+    "state": ("predicts the state itself", _model(predict="state")),
+    "one-step": ("one-step CETD", _one_step()),
+    "one-step-batch": (
+        "one-step CETD, 4 × batch",
+        lambda recipe: _one_step(batch_size=4 * recipe.batch_size)(recipe),
+    ),
+    "one-step-ema": ("one-step CETD, slow targets", _one_step(loss=CETD(n_step=1, ema_decay=0.99))),
+    "one-step-constant": ("one-step CETD, constant rate", _one_step(decay="constant")),
+    "paper": (
+        "the paper's",
+        lambda recipe: _one_step(learning_rate=3e-4, decay="constant")(_model(kl_weight=20.0)(recipe)),
+    ),
 }
-"""The default (rate 1e-3, KL weight 1, one latent, change of state, n-step CETD), then one change at a time; and what
-might help one-step CETD: a larger batch, slow targets, or harm it: a rate that does not fall."""
+"""Name → (words, change of the config's recipe). The default (rate 1e-3, KL weight 1, one latent, change of state,
+n-step CETD), then one change at a time; and what might help one-step CETD: a larger batch, slow targets, or harm it: a
+rate that does not fall."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +75,8 @@ class Config:
     """Which of the settings."""
     beta: float = 0.8
     """Horizon β of the models."""
-    steps: int = 500_000
-    """Training steps."""
-    batch_size: int = 5_120
-    """Transitions per model and step."""
-    width: int = 128
-    """Units of each hidden layer."""
+    recipe: Recipe = RECIPE
+    """How models are trained by default."""
     num_shared: int = 1_000_000
     """Transitions of random switching among all policies."""
     num_own: int = 100_000
@@ -108,9 +101,7 @@ PRESETS = {
     "tiny": Config(
         worlds=("point-mass",),
         settings=("default", "kl-100"),
-        steps=750,
-        batch_size=64,
-        width=32,
+        recipe=Recipe(VAEConfig(width=32), steps=750, batch_size=64),
         num_shared=6_400,
         num_own=6_400,
         num_pairs=256,
@@ -118,8 +109,7 @@ PRESETS = {
     ),
     "cpu": Config(
         worlds=("point-mass",),
-        steps=2_000,
-        batch_size=256,
+        recipe=replace(CPU, steps=2_000),
         num_shared=40_000,
         num_own=20_000,
         num_pairs=512,
@@ -138,7 +128,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     results = cells({f"{world}/{name}": partial(train, config, world, name) for world, name in kinds})
     return {
         "beta": config.beta,
-        "steps": config.steps,
+        "steps": config.recipe.steps,
         "num_seeds": config.num_seeds,
         "worlds": config.worlds,
         "runs": [{"world": world, "setting": name, **results[f"{world}/{name}"]} for world, name in kinds],
@@ -147,23 +137,18 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 def train(config: Config, world_name: str, name: str) -> dict[str, Any]:
     """The final scores of one setting."""
-    world, setting = WORLDS[world_name](), SETTINGS[name]
+    world, (_, change) = WORLDS[world_name](), SETTINGS[name]
     data = gather(world, config.num_shared, config.num_own, config.num_seeds, config.seed)
     truth = simulated_truth(world, config.beta, config.num_pairs, config.seed + 1_000)
     ghms = fit(
         [world.policy] * config.num_seeds,
         data,
-        config.beta,
-        (),
+        gamma=config.beta,
+        alpha=(),
+        recipe=change(config.recipe),
         key=jax.random.key(config.seed),
-        model=VAEConfig(config.width, 3, setting.latent, setting.kl_weight, setting.predict),
-        loss=CETD(n_step=setting.n_step, ema_decay=setting.ema_decay),
-        steps=config.steps,
-        batch_size=setting.batches * config.batch_size,
-        learning_rate=setting.learning_rate,
-        decay=setting.decay,
         spec=world.spec,
     )
-    models = ghms.models[config.beta]
+    models = ghms.models[0]
     scores = {"energy": energies(models, truth), **likelihoods(models, truth)}
     return {name: {"seeds": values, **mean_interval(finite(values))} for name, values in scores.items()}

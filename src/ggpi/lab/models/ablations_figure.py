@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
-from ggpi.lab.models.ablations import DEFAULT, SETTINGS
+from ggpi.lab.models.ablations import SETTINGS
 from ggpi.lab.models.losses import finite
 
 SCORES = {"negative_elbo": "−ELBO", "energy": "energy distance", "kl": "KL of the latent"}
@@ -15,21 +15,7 @@ SCORES = {"negative_elbo": "−ELBO", "energy": "energy distance", "kl": "KL of 
 
 def describe(name: str) -> str:
     """What a setting changes of the default."""
-    if name == "paper":
-        return "the paper's"
-    setting = SETTINGS[name]
-    words = {
-        "learning_rate": f"learning rate {setting.learning_rate:g}",
-        "kl_weight": f"KL weight {setting.kl_weight:g}",
-        "latent": f"{setting.latent} latent dimensions",
-        "predict": "predicts the state itself",
-        "n_step": "one-step CETD",
-        "batches": f"{setting.batches} × batch",
-        "ema_decay": "slow targets",
-        "decay": "constant rate",
-    }
-    changed = [text for field, text in words.items() if getattr(setting, field) != getattr(DEFAULT, field)]
-    return ", ".join(changed) or "default"
+    return SETTINGS[name][0]
 
 
 def table(metrics: dict[str, Any]) -> list[Table]:

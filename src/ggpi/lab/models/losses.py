@@ -17,7 +17,7 @@ flows, and for VAEs an importance-weighted bound of the NLL, so that the two can
 X_T ∼ μ^π_β(·|x, a) of pairs (x, a) that π visits, which no model was trained on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -31,13 +31,15 @@ from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, check_worlds, gather
 from ggpi.lab.models.scores import energies, likelihoods, simulated_truth
 from ggpi.learning.fitting import fit
+from ggpi.learning.log import Report
 from ggpi.learning.losses import CEMC, CETD, LL2TD, Loss
-from ggpi.learning.recipe import ModelConfig
+from ggpi.learning.recipe import CPU, PAPER, Recipe
 
 METHODS = {
     "vae": {"cemc": "CEMC", "cetd": "CETD", "n-step": "CETD, n-step"},
     "flow": {"cemc": "CEMC", "cetd": "CETD", "ll2td": "LL2TD"},
 }
+RECIPE = replace(PAPER, loss=CETD(n_step=20))
 
 
 @dataclass(frozen=True)
@@ -46,22 +48,10 @@ class Config:
     """Where: point-mass, pendulum, ant."""
     beta: float = 0.8
     """Horizon β of the models."""
-    steps: int = 500_000
-    """Training steps."""
-    batch_size: int = 5_120
-    """Transitions per model and step."""
-    learning_rate: float = 3e-4
-    """Adam's step size."""
-    decay: str = "constant"
-    """Whether the step size falls to zero over the run: linear or constant."""
-    kl_weight: float = 20.0
-    """Weight of the KL term in the VAE's loss."""
-    width: int = 128
-    """Units of each of the VAE's hidden layers."""
+    recipe: Recipe = RECIPE
+    """The VAE, n-step CETD, and how all models are trained."""
     hidden: int = 256
     """Units of the flow's hidden layer."""
-    n_step: int = 20
-    """Recorded steps that n-step CETD follows."""
     sigma: float = 0.1
     """LL2TD's one-step standard deviation, in units of the one-step change."""
     num_shared: int = 1_000_000
@@ -79,27 +69,14 @@ class Config:
 
     def __post_init__(self):
         check_worlds(self.worlds)
-        if (
-            self.num_seeds < 1
-            or self.every < 250
-            or self.every % 250
-            or self.decay not in ("linear", "constant")
-        ):
-            raise ValueError(
-                "num_seeds ≥ 1, every a multiple of 250, decay linear or constant, "
-                f"got {self.num_seeds}, {self.every}, {self.decay}"
-            )
+        if self.num_seeds < 1 or self.every < 250 or self.every % 250:
+            raise ValueError(f"num_seeds ≥ 1, every a multiple of 250, got {self.num_seeds}, {self.every}")
 
 
 PRESETS = {
     "tiny": Config(
         worlds=("point-mass",),
-        steps=750,
-        batch_size=64,
-        learning_rate=3e-3,
-        decay="linear",
-        kl_weight=1.0,
-        width=32,
+        recipe=Recipe(VAEConfig(width=32), steps=750, batch_size=64, learning_rate=3e-3),
         hidden=32,
         num_shared=6_400,
         num_own=6_400,
@@ -108,11 +85,7 @@ PRESETS = {
         every=250,
     ),
     "cpu": Config(
-        steps=3_000,
-        batch_size=256,
-        learning_rate=1e-3,
-        decay="linear",
-        kl_weight=1.0,
+        recipe=replace(CPU, steps=3_000),
         num_shared=40_000,
         num_own=20_000,
         num_pairs=512,
@@ -132,8 +105,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     results = cells({"/".join(kind): partial(train, config, *kind) for kind in kinds})
     return {
         "beta": config.beta,
-        "steps": config.steps,
-        "n_step": config.n_step,
+        "steps": config.recipe.steps,
         "num_seeds": config.num_seeds,
         "worlds": config.worlds,
         "runs": [
@@ -150,26 +122,24 @@ def train(config: Config, world_name: str, model: str, loss: str) -> dict[str, A
     truth = simulated_truth(world, config.beta, config.num_pairs, config.seed + 1_000)
     curve: list[dict[str, Any]] = []
 
-    def watch(step: int, models: Any) -> None:
-        if step % config.every == 0 or step == config.steps:
-            curve.append({"step": step, "energy": energies(models, truth), **likelihoods(models, truth)})
+    def record(report: Report) -> None:
+        if report.step % config.every == 0 or report.step == config.recipe.steps:
+            scores = {"energy": energies(report.models, truth), **likelihoods(report.models, truth)}
+            curve.append({"step": report.step, **scores})
 
     stopped = None
     try:
         fit(
             [world.policy] * config.num_seeds,
             data,
-            config.beta,
-            (),
-            key=jax.random.key(config.seed),
-            model=_model(config, model),
+            gamma=config.beta,
+            alpha=(),
+            recipe=config.recipe,
+            model=FlowConfig(hidden=config.hidden) if model == "flow" else None,
             loss=_loss(config, loss),
-            steps=config.steps,
-            batch_size=config.batch_size,
-            learning_rate=config.learning_rate,
-            decay="linear" if config.decay == "linear" else "constant",
             spec=world.spec,
-            watch=watch,
+            callbacks=[record],
+            key=jax.random.key(config.seed),
         )
     except FloatingPointError as error:
         stopped = str(error)
@@ -187,17 +157,7 @@ def finite(values: Any) -> np.ndarray:
     return np.nan_to_num(np.asarray(values, float), nan=1e6, posinf=1e6, neginf=-1e6)
 
 
-def _model(config: Config, name: str) -> ModelConfig:
-    if name == "vae":
-        return VAEConfig(width=config.width, kl_weight=config.kl_weight)
-    return FlowConfig(hidden=config.hidden)
-
-
 def _loss(config: Config, name: str) -> Loss:
-    losses: dict[str, Loss] = {
-        "cemc": CEMC(),
-        "cetd": CETD(n_step=1),
-        "n-step": CETD(n_step=config.n_step),
-        "ll2td": LL2TD(sigma=config.sigma),
-    }
-    return losses[name]
+    """CEMC, one-step CETD, the recipe's n-step CETD, or LL2TD."""
+    others: dict[str, Loss] = {"cemc": CEMC(), "cetd": CETD(n_step=1), "ll2td": LL2TD(sigma=config.sigma)}
+    return others.get(name, config.recipe.loss)

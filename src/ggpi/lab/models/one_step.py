@@ -22,9 +22,9 @@ steps at the `cpu` size), beyond most of the mass of T, and by the energy distan
 they are level from 4 to 8 steps, unrolled samples fly off after some twenty, and the GHM wins by far.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -39,7 +39,7 @@ from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, World, check_worlds, gather, pairs
 from ggpi.lab.models.scores import draw
 from ggpi.learning.fitting import fit
-from ggpi.learning.losses import CETD
+from ggpi.learning.recipe import CPU, PAPER, Recipe
 
 EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
 """Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
@@ -54,20 +54,8 @@ class Config:
     """Where: point-mass, pendulum, ant."""
     beta: float = 0.9
     """Horizon β."""
-    steps: int = 500_000
-    """Training steps."""
-    batch_size: int = 5_120
-    """Transitions per model and step."""
-    learning_rate: float = 3e-4
-    """Adam's step size."""
-    decay: Literal["linear", "constant"] = "constant"
-    """Whether the step size falls to zero over the run: linear or constant."""
-    kl_weight: float = 20.0
-    """Weight of the KL term in the VAE's loss."""
-    width: int = 128
-    """Units of each hidden layer."""
-    n_step: int = 1
-    """Recorded steps that CETD follows before the model is asked."""
+    recipe: Recipe = PAPER
+    """How both models are trained."""
     num_shared: int = 1_000_000
     """Transitions of random switching among all policies."""
     num_own: int = 100_000
@@ -87,23 +75,14 @@ class Config:
 
     def __post_init__(self):
         check_worlds(self.worlds)
-        if self.num_seeds < 1 or self.num_seeds % self.together or self.decay not in ("linear", "constant"):
-            raise ValueError(
-                "num_seeds a multiple of together, decay linear or constant, "
-                f"got {self.num_seeds}, {self.together}, {self.decay}"
-            )
+        if self.num_seeds < 1 or self.num_seeds % self.together:
+            raise ValueError(f"num_seeds is a multiple of together, got {self.num_seeds}, {self.together}")
 
 
 PRESETS = {
     "tiny": Config(
         worlds=("point-mass",),
-        steps=1_000,
-        batch_size=128,
-        learning_rate=3e-3,
-        decay="linear",
-        kl_weight=1.0,
-        width=32,
-        n_step=20,
+        recipe=Recipe(VAEConfig(width=32), steps=1_000, batch_size=128, learning_rate=3e-3),
         num_shared=6_400,
         num_own=6_400,
         num_pairs=8,
@@ -113,12 +92,7 @@ PRESETS = {
         together=1,
     ),
     "cpu": Config(
-        steps=3_000,
-        batch_size=256,
-        learning_rate=1e-3,
-        decay="linear",
-        kl_weight=1.0,
-        n_step=20,
+        recipe=replace(CPU, steps=3_000),
         num_shared=40_000,
         num_own=20_000,
         num_seeds=3,
@@ -143,7 +117,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     )
     return {
         "beta": config.beta,
-        "steps": config.steps,
+        "steps": config.recipe.steps,
         "num_seeds": config.num_seeds,
         "edges": EDGES,
         "worlds": [
@@ -165,23 +139,18 @@ def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
     ghms = fit(
         [world.policy] * config.together,
         data,
-        config.beta,
-        1.0,
+        gamma=config.beta,
+        alpha=1.0,
+        recipe=config.recipe,
         key=jax.random.key(seed),
-        model=VAEConfig(width=config.width, kl_weight=config.kl_weight),
-        loss=CETD(n_step=config.n_step),
-        steps=config.steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        decay=config.decay,
         spec=world.spec,
     )
     states, actions = pairs(world, config.num_pairs, seed + 1_000)
     times = np.random.default_rng(seed).geometric(1 - config.beta, (config.num_pairs, config.num_samples))
     times = np.minimum(times, LONGEST)
     samples = {
-        "ghm": draw(ghms.models[config.beta], states, actions, config.num_samples, seed),
-        "one-step": unrolled(ghms.models[0.0], world, times, states, actions, seed),
+        "ghm": draw(ghms.models[0], states, actions, config.num_samples, seed),
+        "one-step": unrolled(ghms.models[1], world, times, states, actions, seed),
     }
     return measure(config, world, states, actions, times, samples, seed)
 

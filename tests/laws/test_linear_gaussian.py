@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from chance import FAILURE, error_of_mean
-from ggpi.envs import LinearGaussian, ll2td_bias
+from linear_gaussian import LinearGaussian
+from ll2td_bias import ll2td_bias
 
 LINE = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.2)
 PLANE = LinearGaussian(

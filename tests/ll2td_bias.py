@@ -33,7 +33,7 @@ from scipy.optimize import brentq
 from scipy.special import lambertw
 from scipy.stats import norm
 
-from ggpi.envs.linear_gaussian import LinearGaussian
+from linear_gaussian import LinearGaussian
 
 Density = Callable[[np.ndarray, float, float], np.ndarray]
 """log μ̄(grid|x′, a′) as an array over the grid."""

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
+import ggpi
 from ggpi.data import StateSpec
 from ggpi.mdp.tabular import TabularMDP
 
 
+@ggpi.savable("ring/1")
 @dataclass(frozen=True)
 class Ring:
     """The world of observations (cos 2πi/n, sin 2πi/n) for places i = 0 … n − 1."""

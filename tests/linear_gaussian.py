@@ -22,6 +22,7 @@ import scipy.linalg
 from gymnasium.spaces import Box
 from scipy.special import logsumexp
 
+import ggpi
 from ggpi.data import StateSpec
 from ggpi.mdp.tabular import check_gamma
 from ggpi.types import Scalar
@@ -30,6 +31,7 @@ TAIL = 1e-12
 """Mass of the mixture that densities leave out."""
 
 
+@ggpi.savable("linear-gaussian/1")
 @dataclass(frozen=True, eq=False)
 class LinearGaussian:
     """The system and its policy, as a world and as the exact law of its futures.
