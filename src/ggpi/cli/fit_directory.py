@@ -19,7 +19,7 @@ from gymnasium.spaces import Box
 from ggpi.data import StateSpec
 from ggpi.data.spaces import check_action_space, state_reader
 from ggpi.envs.making import make
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.storage.arrays import read_json, write_json
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import abbreviate, as_file_errors, short

@@ -17,7 +17,7 @@ import ggpi.agent.warnings
 from ggpi._jax.batching import stack
 from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main
-from ggpi.cli.play import Episode, PlayConfig, _filming, table
+from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, table
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
