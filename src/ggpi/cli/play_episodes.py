@@ -20,7 +20,8 @@ from ggpi.agent.warnings import NoRewardWarning
 from ggpi.cli.comparison_report import write_comparison
 from ggpi.cli.diagnose_report import read_models
 from ggpi.cli.fit_directory import World, read_world, trusted
-from ggpi.diagnosis.comparison import compare, executed
+from ggpi.data.spaces import executed
+from ggpi.diagnosis.comparison import compare
 from ggpi.diagnosis.report import names as distinct
 from ggpi.envs import opengl
 from ggpi.ghm.base import GHMs
@@ -152,7 +153,7 @@ def run_episode(
     add(env)
     for t in range(config.max_steps):
         plan = agent.plan(state, key=jax.random.fold_in(key, t))
-        seen, _, terminated, truncated, _ = env.step(executed(plan.action, env))
+        seen, _, terminated, truncated, _ = env.step(executed(plan.action, env.action_space))
         following = read(seen)
         paid.append(_pay(reward, state, plan.action, following))
         policies.append(heads[int(plan.best)])

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Num
+from numpy.typing import ArrayLike
 
 from ggpi._jax.shapes import Lead, check_policy, check_result, check_shape, floats
 from ggpi.ghm.coordinates import Frame
@@ -23,14 +25,14 @@ from ggpi.types import GHM, Key, Scalar, reals
 
 
 class AbstractGHM(eqx.Module):
-    """A learned μ(·|x, a) over state vectors.
+    """A learned μ(·|x, a) over state vectors; a class of your own needs its abstract methods and nothing else.
 
-    A model is written for one pair (x, a) and takes its noise as an argument, so that many models are vmapped together
-    and noise is drawn in bulk; `losses` takes a batch, for models that are faster so. `loss` is a sample of an upper
-    bound of −log μ(x′|x, a) in the model's own coordinates: the cross-entropy of CEMC and CETD.
+    Models take their noise as an argument, so that many are vmapped together and noise is drawn in bulk. `push` is
+    written for one pair (x, a), `loss` for a batch of them.
     """
 
     frame: eqx.AbstractVar[Frame]
+    """Normalisation of states and actions, fitted to the data of this model."""
 
     @property
     @abstractmethod
@@ -40,67 +42,91 @@ class AbstractGHM(eqx.Module):
     @property
     @abstractmethod
     def loss_noise_size(self) -> int:
-        """How many standard normal numbers one evaluation of the loss takes."""
-
-    @property
-    def working_size(self) -> int:
-        """About how many numbers are held at a time while one sample is drawn: what the memory of plans is made of."""
-        return self.frame.state_size
+        """How many standard normal numbers the loss of one pair takes; 0 if it is exact."""
 
     @abstractmethod
-    def push(self, state: Any, action: Any, noise: Any) -> Any:
+    def push(
+        self, state: Float[Array, "D"], action: Num[Array, "*A"], noise: Float[Array, "n"]
+    ) -> Float[Array, "D"]:
         """A sample x′ ∼ μ(·|x, a) as a function of standard normal noise."""
 
     @abstractmethod
-    def loss(self, state: Any, action: Any, target: Any, noise: Any) -> Any:
-        """A sample of an upper bound of −log μ(target|x, a), up to the frame's volume."""
+    def loss(
+        self,
+        state: Float[Array, "B D"],
+        action: Num[Array, "B *A"],
+        target: Float[Array, "B D"],
+        noise: Float[Array, "B n"],
+    ) -> Float[Array, "B"]:
+        """−log μ(target|x, a), or a sample of an upper bound of it, in the units of the frame (`frame.change`)."""
 
-    def losses(self, states: Any, actions: Any, targets: Any, noise: Any) -> Any:
-        """`loss` for every entry of a batch."""
-        return jax.vmap(self.loss)(states, actions, targets, noise)
-
-    def observe(self, states: Any, actions: Any, targets: Any) -> AbstractGHM:
-        """The model after it has seen a batch, for those that keep running statistics."""
-        return self
+    @property
+    def working_size(self) -> int:
+        """About how many floats are held at a time while one sample is drawn: two layers, each as the widest array."""
+        arrays = jax.tree.leaves(eqx.filter(self, eqx.is_array))
+        return 2 * max(self.frame.state_size, *(array.shape[-1] for array in arrays if array.ndim))
 
     def check_parts(self, lead: Lead) -> None:
         """Samples and losses can be computed: the arrays fit each other."""
-        state, (shape, kind) = floats(*lead, self.frame.state_size), self.frame.action_form
-        action = jax.ShapeDtypeStruct((*lead, *shape), jnp.float32 if kind == "f" else jnp.int32)
-        noises = floats(*lead, self.noise_size), floats(*lead, self.loss_noise_size)
+        size, (shape, kind) = self.frame.state_size, self.frame.action_form
+        dtype = jnp.float32 if kind == "f" else jnp.int32
         arrays, rest = eqx.partition(self, eqx.is_array)
         check_result(
             lambda arrays, *given: eqx.combine(arrays, rest).push(*given),
-            (arrays, state, action, noises[0]),
-            ((self.frame.state_size,), "f"),
+            (
+                arrays,
+                floats(*lead, size),
+                jax.ShapeDtypeStruct((*lead, *shape), dtype),
+                floats(*lead, self.noise_size),
+            ),
+            ((size,), "f"),
             lead,
         )
+        states, actions = floats(*lead, 1, size), jax.ShapeDtypeStruct((*lead, 1, *shape), dtype)
         check_result(
             lambda arrays, *given: eqx.combine(arrays, rest).loss(*given),
-            (arrays, state, action, state, noises[1]),
-            ((), "f"),
+            (arrays, states, actions, states, floats(*lead, 1, self.loss_noise_size)),
+            ((1,), "f"),
             lead,
         )
 
-    def sample(self, state: Any, action: Any, *, key: Key) -> Any:
+    def sample(self, state: ArrayLike, action: ArrayLike, *, key: Key) -> Float[Array, "D"]:
         """x′ ∼ μ(·|x, a), the state after a geometric time."""
-        return self.push(state, action, jax.random.normal(key, (self.noise_size,)))
+        return self.push(jnp.asarray(state), jnp.asarray(action), jax.random.normal(key, (self.noise_size,)))
 
 
 class AbstractDensityGHM(AbstractGHM):
     """A model whose density can be computed, as LL2TD needs."""
 
     @abstractmethod
-    def log_prob(self, target: Any, state: Any, action: Any) -> Any:
+    def log_prob(
+        self, target: Float[Array, "D"], state: Float[Array, "D"], action: Num[Array, "*A"]
+    ) -> Float[Array, ""]:
         """log μ(target|x, a), in raw units."""
 
     @property
     def loss_noise_size(self) -> int:
         return 0
 
-    def loss(self, state: Any, action: Any, target: Any, noise: Any) -> Any:
-        """−log μ(target|x, a) in the model's own coordinates."""
-        return -self.log_prob(target, state, action) - self.frame.log_volume
+    def loss(
+        self,
+        state: Float[Array, "B D"],
+        action: Num[Array, "B *A"],
+        target: Float[Array, "B D"],
+        noise: Float[Array, "B n"],
+    ) -> Float[Array, "B"]:
+        """−log μ(target|x, a) in the units of the frame."""
+        return -jax.vmap(self.log_prob)(target, state, action) - self.frame.log_volume
+
+
+class AbstractObserver(eqx.Module):
+    """A model with running statistics, such as those of batch norms, which are no matter of gradients."""
+
+    @abstractmethod
+    def observe(
+        self, state: Float[Array, "B D"], action: Num[Array, "B *A"], target: Float[Array, "B D"]
+    ) -> Self:
+        """The model after a batch; training calls it once for each."""
 
 
 Models = eqx.Module | Sequence[ExactGHM]

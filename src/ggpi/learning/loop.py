@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from ggpi._jax.jit import fast_jit
-from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.base import AbstractGHM, AbstractObserver
 from ggpi.learning.losses import Problem
 from ggpi.learning.recipe import Recipe
 from ggpi.types import Key
@@ -106,7 +106,8 @@ def _step(training: Training, state: TrainState, i: Int[Array, ""]) -> tuple[Tra
     (_, (losses, batch)), gradient = total(state.models)
     updates, moments = _optimiser(recipe).update(gradient, state.moments)
     models = eqx.apply_updates(state.models, updates)
-    models = jax.vmap(lambda model, *seen: model.observe(*seen))(models, *batch)
+    if isinstance(models, AbstractObserver):
+        models = jax.vmap(lambda model, *seen: model.observe(*seen))(models, *batch)
     return TrainState(models, recipe.loss.slow_copy(state.slow, models, i), moments), losses
 
 

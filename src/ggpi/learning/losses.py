@@ -202,7 +202,7 @@ LOSSES: dict[str, Loss] = {"cetd": CETD(), "cemc": CEMC(), "ll2td": LL2TD()}
 def cross_entropy(models: AbstractGHM, batch: Batch, *, key: Key) -> Float[Array, "M"]:
     """The mean over a batch of each model's bound of −log μ(target|x, a)."""
     noise = jax.random.normal(quick(key), (*batch.state.shape[:2], models.loss_noise_size))
-    return jax.vmap(lambda model, *args: model.losses(*args))(models, *batch, noise).mean(axis=1)
+    return jax.vmap(lambda model, *args: model.loss(*args))(models, *batch, noise).mean(axis=1)
 
 
 def sample_ahead(

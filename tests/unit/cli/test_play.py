@@ -13,7 +13,7 @@ import pytest
 from gymnasium.spaces import Box
 
 import ggpi
-import ggpi.storage.errors
+import ggpi.agent.warnings
 from ggpi._jax.batching import stack
 from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main

@@ -14,7 +14,7 @@ import ggpi
 import ggpi.ghm.vae
 from ggpi import rewards
 from ggpi.cli.comparison_report import picture, write_comparison
-from ggpi.diagnosis.comparison import Score
+from ggpi.diagnosis.comparison import Score, planners
 
 KEY = jax.random.key(0)
 
@@ -98,10 +98,11 @@ def test_all_forms_of_reward(ghms, reward, total):
 
 
 def test_episodes_are_cut_and_agents_are_made(ghms):
-    found = ggpi.compare(Corridor, ghms, rewards.arrival(place), episodes=2, max_steps=2, num_samples=4)
+    agents = planners(ghms, rewards.arrival(place), num_samples=4)
+    found = ggpi.compare(Corridor, ghms, rewards.arrival(place), agents=agents, episodes=2, max_steps=2)
     assert [score.name for score in found.scores][-3:] == ["GPI", "GGPI depth 2", "GGPI depth 3"]
     assert all(score.steps.tolist() == [2, 2] for score in found.scores)
-    again = ggpi.compare(Corridor, ghms, rewards.arrival(place), episodes=2, max_steps=2, num_samples=4)
+    again = ggpi.compare(Corridor, ghms, rewards.arrival(place), agents=agents, episodes=2, max_steps=2)
     assert found.as_json() == again.as_json()
 
 

@@ -46,7 +46,7 @@ class Shifted(AbstractDensityGHM):
         return jax.scipy.stats.norm.logpdf(target, state + action + self.centre, self.scale).sum()
 
     def loss(self, state, action, target, noise):
-        return ((target - state - self.centre) ** 2).sum()
+        return ((target - state - self.centre) ** 2).sum(-1)
 
 
 class Constant(eqx.Module):

@@ -54,7 +54,8 @@ def plot(metrics: dict[str, Any]) -> Figure:
         axes[row, 0].set_ylabel(f"{explore:.0%} random turns", fontsize=8)
     for ax in axes[-1]:
         ax.set_xlabel("depth", fontsize=8)
-    axes[0, -1].legend(fontsize=6, frameon=False)
+    shown = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*shown, loc="outside lower center", ncols=len(shown[1]), fontsize=8, frameon=False)
     return figure
 
 
@@ -69,7 +70,9 @@ def _draw(ax: Any, scores: Sequence[dict[str, Any]]) -> None:
         means = [score["mean"] for score in own]
         lows, highs = zip(*(score["interval"] for score in own), strict=True)
         ax.vlines(depths, lows, highs, color=COLOURS[mode], linewidth=1.2)
-        ax.plot(depths, means, "o-", color=COLOURS[mode], markersize=3.5, linewidth=1, label=mode)
+        ax.plot(
+            depths, means, "o-", color=COLOURS[mode], markersize=3.5, linewidth=1, label=mode, clip_on=False
+        )
     ax.set_xticks(
         sorted({int(score["name"].rsplit(" ", 1)[1]) for score in scores if ", depth" in score["name"]})
     )
