@@ -225,24 +225,26 @@ def _picture(env: gymnasium.Env) -> np.ndarray:
 def table(
     episodes: list[Episode], config: PlayConfig, reward: Reward, gamma: float, names: list[str]
 ) -> Table:
-    """One row per episode, and their mean."""
-    is_target = isinstance(reward.values, Target)
+    """One row per episode, and their mean; for a target also when it was reached."""
     shown = Table(title=f"{config.reward}, depth {config.depth}", title_justify="left")
     columns = ["episode", "steps", "end", "sum of rewards", f"return, γ = {gamma:g}"]
-    for column in [*columns, *["reached in step"] * is_target]:
+    rows = [[str(i), str(len(one.rewards)), one.end, *_sums([one], gamma)] for i, one in enumerate(episodes)]
+    steps = np.mean([len(episode.rewards) for episode in episodes])
+    mean = ["mean", f"{steps:.1f}", "", *_sums(episodes, gamma)]
+    if isinstance(reward.values, Target):
+        columns.append("reached in step")
+        reached = [np.flatnonzero(episode.rewards > 0) for episode in episodes]
+        for row, when in zip(rows, reached, strict=True):
+            row.append(str(when[0] + 1) if len(when) else "never")
+        mean.append(f"{np.mean([len(when) > 0 for when in reached]):.0%} reached")
+    for column in columns:
         shown.add_column(column, justify="right")
     shown.add_column("policies")
-    for i, episode in enumerate(episodes):
-        reached = np.flatnonzero(episode.rewards > 0)
-        cells = [str(i), str(len(episode.rewards)), episode.end, *_sums([episode], gamma)]
-        cells += [str(reached[0] + 1) if len(reached) else "never"] * is_target
-        shown.add_row(*cells, _shares(episode, names))
+    for row, episode in zip(rows, episodes, strict=True):
+        shown.add_row(*row, _shares(episode, names))
     if len(episodes) > 1:
-        share = np.mean([bool((episode.rewards > 0).any()) for episode in episodes])
-        steps = np.mean([len(episode.rewards) for episode in episodes])
-        cells = ["mean", f"{steps:.1f}", "", *_sums(episodes, gamma), *[f"{share:.0%} reached"] * is_target]
         shown.add_section()
-        shown.add_row(*cells, "")
+        shown.add_row(*mean, "")
     return shown
 
 

@@ -8,10 +8,9 @@ from rich.table import Table
 
 from ggpi.envs.ant import SparseAnt
 from ggpi.envs.ant.render import Camera
-from ggpi.envs.ant.symmetry import DIRECTIONS
+from ggpi.envs.directions import DIRECTIONS, HEADINGS
 from ggpi.lab import style
 from ggpi.lab.ant.base_policies import FRESH, Config
-from ggpi.lab.pretraining.walking import HEADINGS
 from ggpi.storage.pretrained import pretrained
 
 
@@ -74,7 +73,7 @@ def _draw_alone(ax: Any, paths: dict[str, Any]) -> None:
     each = len(paths["alone"]) // len(DIRECTIONS)
     for i, path in enumerate(paths["alone"]):
         x, y = np.array(path).T
-        name = DIRECTIONS[i // each] if i % each == 0 else None
+        name = list(DIRECTIONS)[i // each] if i % each == 0 else None
         ax.plot(x, y, color=style.PALETTE[i // each], linewidth=0.9, label=name)
     ax.set(title="each policy alone", aspect="equal", xlabel="units from the start")
     ax.legend(frameon=False, fontsize=7)

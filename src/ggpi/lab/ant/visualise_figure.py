@@ -27,7 +27,7 @@ def table(metrics: dict[str, Any]) -> list[Table]:
     for agent in metrics["agents"]:
         steps = str(len(agent["path"]) - 1)
         shown.add_row(
-            _words(agent),
+            style.depth_name(agent["depth"]),
             "yes" if agent["reached"] else "no",
             steps,
             agent["plans"][0]["name"],
@@ -49,7 +49,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
         for ax in row[len(agent["plans"]) : -1]:
             ax.set_axis_off()
         _draw_path(row[-1], agent, metrics["radius"], limits)
-        row[0].set_ylabel(_words(agent), fontsize=9)
+        row[0].set_ylabel(style.depth_name(agent["depth"]), fontsize=9)
     kinds = {
         "after each policy alone": style.GREY,
         "first segment": style.CYAN,
@@ -58,10 +58,6 @@ def plot(metrics: dict[str, Any]) -> Figure:
     dots = [axes[0, 0].scatter([], [], s=12, color=colour, label=words) for words, colour in kinds.items()]
     canvas.legend(handles=dots, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
     return canvas
-
-
-def _words(agent: dict[str, Any]) -> str:
-    return f"depth {agent['depth']}" + " (GPI)" * (agent["depth"] == 1)
 
 
 def _limits(agents: list[dict[str, Any]]) -> tuple[np.ndarray, float]:
@@ -119,7 +115,7 @@ def film(config: Config, metrics: dict[str, Any]) -> list[np.ndarray]:
             data.qpos[:], data.qvel[:] = state[:15], state[15:]
             picture = camera.picture(data, np.array(agent["target"]), metrics["radius"])
             is_there = agent["reached"] and t == len(agent["positions"]) - 1
-            words = f"{_words(agent)}, step {t}{': reached' if is_there else ''}"
+            words = f"{style.depth_name(agent['depth'])}, step {t}{': reached' if is_there else ''}"
             pictures += [titled(picture, words)] * SLOWER
         sides.append(pictures)
     camera.close()

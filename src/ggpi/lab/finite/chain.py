@@ -28,7 +28,7 @@ from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
 from ggpi.improvement import improve, policy_iteration
 from ggpi.lab.cells import Cells, compute
-from ggpi.mdp import optimal
+from ggpi.mdp.optimal import optimal_actions, q_star
 from ggpi.policies import TabularPolicy
 from ggpi.switching import GSP, gsp_set
 
@@ -82,7 +82,7 @@ def improvement_table(config: Config) -> dict[str, Any]:
     bound = envs.chain_reward_bound(config.k, config.gamma, config.alpha)
     reward = config.margin * bound
     policies = improved_policies(config.k, config.gamma, config.alpha, reward)
-    optimal = optimal_actions(config.k, config.gamma, reward)
+    optimal = best_actions(config.k, config.gamma, reward)
     return {
         "bound": bound,
         "end_reward": reward,
@@ -119,14 +119,9 @@ def first_policy(k: int) -> TabularPolicy:
     return TabularPolicy.deterministic([0] * k + [1, 0], 2, "π₀")
 
 
-def optimal_actions(k: int, gamma: float, end_reward: float) -> np.ndarray:
-    """Marks [S, A] of the actions that attain V*, by backward induction from the end."""
-    mdp, reward = envs.chain(k, end_reward)
-    r, v = mdp.r(reward), np.zeros(mdp.num_states)
-    for _ in range(k + 1):
-        v = (r + gamma * mdp.ahead(v)).max(axis=1)
-    q = r + gamma * mdp.ahead(v)
-    return optimal.optimal_actions(q)
+def best_actions(k: int, gamma: float, end_reward: float) -> np.ndarray:
+    """Marks [S, A] of the optimal actions."""
+    return optimal_actions(q_star(*envs.chain(k, end_reward), gamma, tolerance=1e-12))
 
 
 def count_steps(config: Config, k: int) -> dict[str, Any]:
@@ -137,7 +132,7 @@ def count_steps(config: Config, k: int) -> dict[str, Any]:
 
     def steps(end_reward: float, alpha: float, depth: int) -> int:
         mdp, reward = envs.chain(k, end_reward)
-        known = {"start": first_policy(k), "optimal": optimal_actions(k, gamma, end_reward)}
+        known = {"start": first_policy(k), "optimal": best_actions(k, gamma, end_reward)}
         path = policy_iteration(mdp, reward, gamma, alpha, depth=depth, max_iterations=k + 2, **known)
         if path.stopped != "optimal":
             raise ArithmeticError(f"no optimal policy after {path.iterations} improvement steps, k = {k}")
@@ -145,7 +140,7 @@ def count_steps(config: Config, k: int) -> dict[str, Any]:
 
     def two_are_enough(end_reward: float) -> bool:
         policy = improved_policies(k, gamma, alpha, end_reward)["𝒢({π₀→π₁, π₁})"]
-        return bool(((policy.pi > 0) <= optimal_actions(k, gamma, end_reward)).all())
+        return bool(((policy.pi > 0) <= best_actions(k, gamma, end_reward)).all())
 
     return {
         "k": k,

@@ -27,7 +27,7 @@ def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
         rows = select(metrics, start, variant)
         fewest = min(rows, key=lambda row: row["ghm_samples"]["mean"])
         for row in rows:
-            least = "≥ " * (row["censored"] > 0)
+            least = "≥ " if row["censored"] else ""
             shown.add_row(
                 VARIANTS[variant] if row is rows[0] else "",
                 str(row["depth"]),

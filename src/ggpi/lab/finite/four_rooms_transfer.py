@@ -27,9 +27,9 @@ import numpy as np
 from ggpi import envs, rewards
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
-from ggpi.improvement import improve, policy_iteration
+from ggpi.improvement import improve
 from ggpi.lab.cells import Cells, compute
-from ggpi.mdp.optimal import optimal_actions
+from ggpi.mdp.optimal import howard, optimal_actions
 from ggpi.policies import TabularPolicy
 from ggpi.switching import compositions
 
@@ -95,10 +95,9 @@ def solve(config: Config, slip: float, depth: int) -> dict[str, Any]:
     q = evaluate(gsps, ghms, reward)
     policy = improve(q)
 
-    best = policy_iteration(mdp, reward, config.gamma, config.alpha).policy
-    q_star = mdp.q(best, reward, config.gamma)
-    solved = ((policy.pi > 0) <= optimal_actions(q_star)).all(axis=1)
-    v, v_star = mdp.v(policy, reward, config.gamma), q_star.max(axis=1)
+    best = howard(mdp, reward, config.gamma).q
+    solved = ((policy.pi > 0) <= optimal_actions(best)).all(axis=1)
+    v, v_star = mdp.v(policy, reward, config.gamma), best.max(axis=1)
     return {
         "depth": depth,
         "gsps": len(gsps),

@@ -34,7 +34,8 @@ def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
     rows |= {f"exact, depth {depth}": row for depth, row in metrics["oracle"][start].items()}
     for name, row in rows.items():
         mean, low, high = (row["until"][part] for part in ("mean", "low", "high"))
-        until = f"{'≥ ' * (row['censored'] > 0)}{mean:.1f} ({low:.1f}–{high:.1f})"
+        least = "≥ " if row["censored"] else ""
+        until = f"{least}{mean:.1f} ({low:.1f}–{high:.1f})"
         shown.add_row(name, until, *(f"{100 * point['mean']:.0f}" for point in row["returns"]))
     return shown
 

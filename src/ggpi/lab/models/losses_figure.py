@@ -32,7 +32,7 @@ def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
         for loss, words in losses.items():
             run = select(metrics, world, model, loss)
             cells = [_interval(run["final"].get(name), 2) for name in ("negative_elbo", "nll")]
-            words += " (stopped)" * (run["stopped"] is not None)
+            words += "" if run["stopped"] is None else " (stopped)"
             shown.add_row(
                 model.upper() if model == "vae" else model,
                 words,
