@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.models import one_step as experiment
+from ggpi.lab.models import one_step_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,8 @@ def test_horizons_are_sorted():
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert experiment.table(metrics).row_count == 3
-    figure = experiment.plot(metrics)
+    assert experiment_figure.table(metrics).row_count == 3
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 2
     figure.canvas.draw()
 

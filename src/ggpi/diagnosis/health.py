@@ -15,12 +15,12 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from ggpi._jax.jit import jit
 from ggpi.diagnosis.distances import energy_distance
 from ggpi.diagnosis.measures import draw, scales
 from ggpi.diagnosis.truth import Truth
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.policies import PolicyBank
+from ggpi.rollout.acting import act
 from ggpi.types import Key
 
 NUM_PAIRS, NUM_SAMPLES = 16, 256
@@ -148,7 +148,7 @@ def horizon_consistency(
     directly, again = (draw(far, state, action, count, key=k) for k in (keys[0], keys[4]))
     first = draw(near, state, action, count, key=keys[1])
     flat = first.reshape(-1, first.shape[-1])
-    then = np.asarray(_act(PolicyBank([policy]), flat[None].astype(np.float32), keys[2]))[0]
+    then = np.asarray(act(PolicyBank([policy]), np.int32(0), flat.astype(np.float32), keys[2]))
     second = draw(far, flat, then, 1, key=keys[3]).reshape(first.shape)
     stops = np.random.default_rng(0).random(first.shape[:2]) < (1 - gamma) / (1 - beta)
     composed = np.where(stops[..., None], first, second)
@@ -156,11 +156,6 @@ def horizon_consistency(
         "consistency": _mean_energy(directly, composed, scale),
         "consistency_floor": _mean_energy(directly, again, scale),
     }
-
-
-@jit
-def _act(bank: PolicyBank, states: Any, key: Any) -> Any:
-    return bank.sample_each(states, key=key)
 
 
 def _mean_energy(x: np.ndarray, y: np.ndarray, scale: np.ndarray) -> float:

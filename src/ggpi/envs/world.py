@@ -18,6 +18,13 @@ from ggpi.data import StateSpec
 
 
 @runtime_checkable
+class Dynamics(Protocol):
+    """Dynamics on arrays, from any states: `step` moves each state by its action. A `TabularMDP` is one, too."""
+
+    def step(self, states: Any, actions: Any, rng: np.random.Generator) -> np.ndarray: ...
+
+
+@runtime_checkable
 class World(Protocol):
     """Dynamics on arrays: `start` draws n first states, `step` moves each state by its action."""
 

@@ -12,7 +12,7 @@ from ggpi.ghm.coordinates import Frame, Predict
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.losses import CETD, LOSSES, Loss
-from ggpi.types import Key
+from ggpi.types import Key, whole
 
 T = TypeVar("T")
 
@@ -61,9 +61,8 @@ class Recipe:
     """Steps per compiled chunk; logging and checkpoints happen between chunks."""
 
     def __post_init__(self):
-        for name, least in (("steps", 1), ("batch_size", 1), ("chunk", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is at least {least}, got {getattr(self, name)}")
+        for name in ("steps", "batch_size", "chunk"):
+            whole(getattr(self, name), name)
         if not 0 <= self.learning_rate < math.inf:
             raise ValueError(f"learning_rate is a number from 0, got {self.learning_rate}")
         if self.decay not in ("linear", "constant"):

@@ -17,7 +17,7 @@ import ggpi.agent.warnings
 from ggpi._jax.batching import stack
 from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main
-from ggpi.cli.play import Episode, PlayConfig, _filming, table
+from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, table
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
@@ -136,7 +136,8 @@ def test_a_film(saved, tmp_path, capsys):
 def test_a_reward_that_no_sample_reaches_is_said_at_the_end(saved, capsys):
     given = ["--episodes", "1", "--depth", "1", "--reward"]
     with pytest.warns(
-        ggpi.agent.warnings.NoRewardWarning, match=r"0 in every step.*--samples 4.*--depth 1.*larger radius"
+        ggpi.agent.warnings.NoRewardWarning,
+        match=r"0 in every step.*--samples, now 4.*--depth, now 1.*larger radius",
     ):
         assert play(saved, *given, "target:place=1e6,radius=1") == 0
 

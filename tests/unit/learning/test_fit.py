@@ -9,6 +9,8 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from inspect import unwrap as untyped  # as users call it: types are checked in tests only
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -382,6 +384,12 @@ def broken(field, value):
 def test_bad_input_before_any_training(changes, message):
     with pytest.raises((ValueError, TypeError), match=message):
         small_fit(**changes)
+
+
+def test_a_number_of_steps_is_whole():
+    given = SimpleNamespace(**vars(Recipe()) | {"steps": 2.5})
+    with pytest.raises(TypeError, match=r"steps is a whole number, got 2\.5"):
+        untyped(Recipe.__post_init__)(given)
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from ggpi.diagnosis.distances import energy_distance
 from ggpi.envs.ant import AntDynamics, SparseAntVector
+from ggpi.envs.directions import HEADINGS
 from ggpi.ghm.base import GHMs
 from ggpi.lab.agents import sample_model, sample_policy
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.models import FitConfig, models
-from ggpi.lab.pretraining.walking import HEADINGS
 from ggpi.policies.bank import PolicyBank
 from ggpi.rollout.collection import collect
 from ggpi.rollout.futures import simulate_futures

@@ -22,7 +22,6 @@ from ggpi.storage.pretrained import pretrained
 GAMMA, ALPHA = 0.9, 1 / 9
 """The paper's horizons: μ_γ and μ_β with β = γ(1−α) = 0.8."""
 RADIUS = 0.3
-NAMES = ("right", "up", "left", "down")
 MAX_STEPS = 150
 DATA, CHOOSING, REPORTED = 3_000_000_000, 3_500_000_000, 4_000_000_000
 

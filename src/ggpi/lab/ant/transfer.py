@@ -20,11 +20,9 @@ from ggpi.lab.ant.baselines import MPC, PLAIN
 from ggpi.lab.ant.calibration import announce, calibration, ratios
 from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.ant.mpc import mpc
-from ggpi.lab.ant.transfer_figure import plot, table
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 
-__all__ = ["Config", "plot", "run", "table"]
 LEVEL = 0.9
 PAIR = (1, 2)
 """The depths that Table 1 compares."""

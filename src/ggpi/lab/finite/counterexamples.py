@@ -27,12 +27,9 @@ from ggpi import envs
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
 from ggpi.improvement import OpenSetWarning, improve
-from ggpi.lab.contract import Cells, compute
-from ggpi.lab.finite.counterexamples_figure import plot, table
+from ggpi.lab.cells import Cells, compute
 from ggpi.policies import TabularPolicy
 from ggpi.switching import GSP, gsp_set, suffix_closure
-
-__all__ = ["Config", "plot", "run", "table"]
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ import numpy as np
 
 from ggpi.diagnosis.distances import energy_distance
 from ggpi.envs import WorldVectorEnv
+from ggpi.envs.directions import DIRECTIONS, HEADINGS
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.lab.agents import Decide, sample_model, sample_policy
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.linear import DIRECTIONS, LinearPolicy, maze_policies
+from ggpi.policies.linear import LinearPolicy, maze_policies
 from ggpi.rollout.collection import collect
 from ggpi.rollout.futures import simulate_futures
 
@@ -37,7 +38,6 @@ SWITCH_EVERY, EPISODE = 60, 60
 FAR = 0.5
 """A sample is far from the truth when no simulated future is within this distance."""
 DATA, CALIBRATED, REPORTED = 1_000_000, 2_000_000, 3_000_000
-HEADINGS = np.array(list(DIRECTIONS.values()), float)
 
 Cell = tuple[int, int]
 

@@ -19,12 +19,10 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.maze import PointMaze
 from ggpi.lab import agents
 from ggpi.lab.agents import budget
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.models import RECIPE, MazeFit, models
-from ggpi.lab.maze.transfer_figure import plot as plot
-from ggpi.lab.maze.transfer_figure import table as table
 from ggpi.rewards import target
 
 HOOK = """

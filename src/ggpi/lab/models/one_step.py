@@ -35,14 +35,12 @@ from ggpi.diagnosis.distances import energy_distance
 from ggpi.ghm.one_step import after
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, World, check_worlds, gather, pairs
-from ggpi.lab.models.one_step_figure import KINDS, plot, table
 from ggpi.lab.models.scores import draw
 from ggpi.learning.fitting import fit
 from ggpi.learning.recipe import CPU, PAPER, Recipe
 
-__all__ = ["Config", "plot", "run", "table"]
 EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
 """Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
 LONGEST = EDGES[-1] - 1
