@@ -145,7 +145,7 @@ def cetd_replay(
 ) -> TabularGHM:
     """CETD on minibatches drawn from recorded transitions of any behaviour; only their pairs are updated.
 
-    After a terminated transition the future is the terminal state for ever, so x″ = x′.
+    After a terminated transition the future is the terminal state forever, so x″ = x′.
 
     Args:
         transitions: integer states and actions.
