@@ -119,7 +119,7 @@ class VAE(AbstractGHM):
         contexts, y = self._contexts(state, action), self.frame.change(state, target)
         posterior, prior = self._posterior(contexts, y), _gaussian(self.prior(silu(contexts[1])))
 
-        def log_ratio(noise):
+        def log_ratio(noise: Float[Array, "z"]) -> Float[Array, "*b"]:
             z = posterior[0] + posterior[1] * noise
             fit = log_normal(y, *self._decode(contexts[2], z))
             return fit + log_normal(z, *prior) - log_normal(z, *posterior)

@@ -1,25 +1,24 @@
 """A geometric horizon model against a one-step model unrolled for a Geometric(1−β) number of steps.
 
 For perfect models the two are the same distribution, μ^π_β. Learned ones err in different places: a GHM
-bootstraps and so adds up errors while it is trained, a one-step model adds them up while it is asked. Both are VAEs
-of one architecture, trained side by side on the same transitions; the one-step model is the GHM of β = 0.
+bootstraps, so its errors accumulate in training; those of a one-step model accumulate when it is unrolled. Both are
+VAEs of one architecture, trained side by side on the same transitions; the one-step model is the GHM of β = 0.
 
-For every sample the nearest state of many simulated trajectories from the same (x, a) is sought:
+Each sample is compared with the nearest state of many simulated trajectories from the same (x, a):
 
     error     the distance to it, in units of the true displacement's standard deviation
-    horizon   the time at which the trajectory was there: the same rule for both models, for a sample of a
+    horizon   the time at which the trajectory was there: the same rule for both models, because a sample of a
               GHM has no time of its own
     lost      the share of samples that are farther than 20 such units from every simulated state
 
-Errors are medians over samples: a few lost ones would be all that a mean shows.
+Errors are medians over samples: a few lost ones would dominate a mean.
 
-Fresh simulated futures, treated in the same way, show the least error that can be seen. For the unrolled
-model the errors are also sorted by the number of steps that were really taken.
+Fresh simulated futures, treated in the same way, show the smallest measurable error. For the unrolled model the
+errors are also sorted by the number of steps that were taken.
 
-The paper's picture comes out: the one-step model is better near by, its error grows steadily, that of the GHM
-stays. Where they cross depends on world and budget. In the small, smooth worlds it is late (after 15 and about 40
-steps at the `cpu` size), beyond most of the mass of T, and by the energy distance the unrolled model wins. On the ant
-they are level from 4 to 8 steps, unrolled samples fly off after some twenty, and the GHM wins by far.
+As in the paper, the one-step model is better at short horizons and its error grows steadily, while that of the GHM
+stays level. Where they cross depends on the environment and the budget: late in small, smooth ones, early on the
+ant, where unrolled samples diverge.
 """
 
 from dataclasses import dataclass, replace
