@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -125,7 +125,7 @@ class AbstractObserver(eqx.Module):
     @abstractmethod
     def observe(
         self, state: Float[Array, "B D"], action: Num[Array, "B *A"], target: Float[Array, "B D"]
-    ) -> Self:
+    ) -> AbstractObserver:
         """The model after a batch; training calls it once for each."""
 
 
