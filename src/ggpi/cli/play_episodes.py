@@ -20,7 +20,6 @@ from ggpi.agent.warnings import NoRewardWarning
 from ggpi.cli.comparison_report import write_comparison
 from ggpi.cli.diagnose_report import read_models
 from ggpi.cli.fit_directory import World, read_world, trusted
-from ggpi.data.spaces import executed
 from ggpi.diagnosis.comparison import compare
 from ggpi.diagnosis.report import names as distinct
 from ggpi.envs import opengl
@@ -29,6 +28,7 @@ from ggpi.lab.film import check_film_name, film
 from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 from ggpi.rewards.text import read_python, read_reward
+from ggpi.rollout.episodes import Singles, follow
 
 Add = Callable[[gymnasium.Env], None]
 UNSEEN = (
@@ -146,28 +146,26 @@ def run_episode(
     told: Callable[[str], None],
 ) -> Episode:
     """One episode until the environment ends it; the same seed, the same episode."""
-    read, key = world.reader(env), jax.random.fold_in(jax.random.key(config.seed), i)
-    heads = np.array([gsp.head for gsp in agent.gsps])
-    state, paid, policies, end = read(env.reset(seed=config.seed + i)[0]), [], [], "max-steps"
-    is_sighted = False
+    key, plans = jax.random.fold_in(jax.random.key(config.seed), i), []
+    copies = Singles.reset([env], world.reader(env), [config.seed + i])
     add(env)
-    for t in range(config.max_steps):
-        plan = agent.plan(state, key=jax.random.fold_in(key, t))
-        seen, _, terminated, truncated, _ = env.step(executed(plan.action, env.action_space))
-        following = read(seen)
-        paid.append(_pay(reward, state, plan.action, following))
-        policies.append(heads[int(plan.best)])
-        is_sighted |= bool(np.any(plan.value))
-        state = following
+
+    def choose(t: int, states: np.ndarray) -> np.ndarray:
+        plans.append(agent.plan(states[0], key=jax.random.fold_in(key, t)))
+        return plans[-1].action[None]
+
+    rewards, end = [], "max-steps"
+    for step in follow(copies, choose, config.max_steps):
+        rewards.append(_reward(reward, step.state[0], step.action[0], step.next_state[0]))
         add(env)
-        told(f"step {t + 1}")
-        if terminated or truncated:
-            end = "terminated" if terminated else "time"
-            break
-    return Episode(np.array(paid), np.array(policies), end, is_sighted)
+        told(f"step {len(rewards)}")
+        if step.ended[0]:
+            end = "terminated" if step.is_done[0] else "time"
+    heads = np.array([agent.gsps[int(plan.best)].head for plan in plans])
+    return Episode(np.array(rewards), heads, end, any(np.any(plan.value) for plan in plans))
 
 
-def _pay(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
+def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
     given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
     return float(reward.values(*given))
 

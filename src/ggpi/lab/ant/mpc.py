@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi._jax.jit import fast_jit
+from ggpi.lab.agents import Decide
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.models import FitConfig, learn
 from ggpi.lab.cache import kept
@@ -36,12 +37,12 @@ def one_step_model(config: FitConfig) -> Any:
     return ghms.segment(0, None)
 
 
-def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
+def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> Decide:
     """Model-predictive control over walks of the base policies."""
     return over_walks(one_step_model(config), radius, num_walks)
 
 
-def over_walks(model: Any, radius: float, num_walks: int) -> ant.Decide:
+def over_walks(model: Any, radius: float, num_walks: int) -> Decide:
     """Decisions from a one-step model."""
     given = model, PolicyBank(pretrained("ant-policies"))
 

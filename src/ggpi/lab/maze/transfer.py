@@ -202,44 +202,48 @@ def picture(config: Config) -> dict[str, Any]:
 
 
 def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
-    world, seeds = PointMaze(config.maze), range(config.num_models)
-    turns, depths = config.turns, config.depths
-    learned = {d: [results[f"learned/depth-{d}/{s}"] for s in seeds] for d in depths}
-    true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
-    few = config.oracle_episodes * len(turns)
-    same = {d: [{"steps": part["steps"][:few]} for part in parts] for d, parts in learned.items()}
-    baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
-    baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
-    targets, cells = maze.targets_by_turns(world), maze.tasks(world, turns, config.episodes, 0).cells
-    gained = {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)}
-    targets_reached = {
-        "learned": scores.by_target(cells, learned),
-        "oracle": scores.by_target(cells[:few], true),
-    }
+    world = PointMaze(config.maze)
+    targets = maze.targets_by_turns(world)
     return {
         "maze": config.maze,
         "free": world.free,
-        "turns": turns,
-        "targets": {str(k): targets[k] for k in turns},
-        "depths": depths,
+        "turns": config.turns,
+        "targets": {str(k): targets[k] for k in config.turns},
+        "depths": config.depths,
         "num_models": config.num_models,
         "episodes": config.episodes,
         "samples": config.samples,
         "oracle_episodes": config.oracle_episodes,
         "oracle_samples": config.oracle_samples,
         "radius": maze.RADIUS,
-        "calibration": scores.mean_calibration([results[f"models/{s}"] for s in seeds]),
+        "calibration": scores.mean_calibration([results[f"models/{s}"] for s in range(config.num_models)]),
+        **_compared(config, world, results),
+        "picture": results["picture"],
+    }
+
+
+def _compared(config: Config, world: PointMaze, results: dict[str, Any]) -> dict[str, Any]:
+    """Success of all agents by turns and by target, and what each more policy in a plan gains."""
+    turns, depths = config.turns, config.depths
+    learned = {d: [results[f"learned/depth-{d}/{s}"] for s in range(config.num_models)] for d in depths}
+    true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
+    few = config.oracle_episodes * len(turns)
+    same = {d: [{"steps": part["steps"][:few]} for part in parts] for d, parts in learned.items()}
+    baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
+    baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
+    cells = maze.tasks(world, turns, config.episodes, 0).cells
+    by_target = {"learned": scores.by_target(cells, learned), "oracle": scores.by_target(cells[:few], true)}
+    return {
         "learned": {str(d): scores.by_turns(turns, learned[d]) for d in depths},
         "oracle": {str(d): scores.by_turns(turns, true[d]) for d in depths},
         "same_episodes": {str(d): scores.by_turns(turns, same[d]) for d in depths},
         "baselines": {name: scores.by_turns(turns, found) for name, found in baselines.items()},
-        "by_target": targets_reached,
-        "gains": gained,
+        "by_target": by_target,
+        "gains": {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)},
         "depth_3_needed": {
-            name: scores.depth_3_needed(config.maze, rows) for name, rows in targets_reached.items()
+            name: scores.depth_3_needed(config.maze, rows) for name, rows in by_target.items()
         },
         "seconds_per_plan": {
             str(d): float(np.mean([cell["seconds_per_plan"] for cell in learned[d]])) for d in depths
         },
-        "picture": results["picture"],
     }
