@@ -116,6 +116,10 @@ class VAE(AbstractGHM):
         fit, divergence = self._bound(state, action, target, noise)
         return -(fit + divergence) - self.frame.log_volume
 
+    def divergence(self, state, action, target):
+        """KL(q(·|c, x′) ‖ p(·|c)): the latent's share of the bound."""
+        return self._bound(state, action, target, jnp.zeros((*jnp.shape(target)[:-1], self.latent)))[1]
+
     def log_prob_bound(self, target, state, action, *, num_samples: int = 64, key: Key):
         """log of the mean of p(x′, z|c)/q(z|c, x′) over draws of z: below log μ, and nearer with more draws."""
         contexts, y = self._contexts(state, action), self.frame.change(state, target)

@@ -11,7 +11,7 @@ import ggpi
 from chance import error_of_mean
 from ggpi.data import StateSpec
 from ggpi.diagnosis import recorded_futures, true_futures
-from ggpi.diagnosis.measures import draw
+from ggpi.diagnosis.samples import draw
 from ggpi.envs import WorldVectorEnv
 from ggpi.ghm import GHMs
 from ggpi.ghm.base import AbstractDensityGHM
