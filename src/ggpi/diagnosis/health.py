@@ -84,7 +84,8 @@ def off_data(truth: Truth, drawn: Clouds) -> dict[str, float]:
         return {}
     scale = np.maximum(truth.visited.std(axis=0), SMALLEST_SCALE)
     near = KDTree(truth.visited / scale)
-    limit = max(float(np.quantile(_distance(near, truth.future / scale), 1 - OUTSIDE)), TOLERANCE)
+    far = _distance(near, truth.future / scale)
+    limit = max(float(np.quantile(far, 1 - OUTSIDE)), TOLERANCE)
     parts = {"off_data": drawn, "off_data_floor": truth.again}
     return {
         name: float((_distance(near, points / scale) > limit).mean())

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Real
 
 from ggpi._jax.jit import jit
-from ggpi.diagnosis.truth import Truth
+from ggpi.diagnosis.truth import Truth, rows_of
 from ggpi.types import GHM, Key
 
 Pairs = Real[np.ndarray, "P ..."]
@@ -15,8 +15,7 @@ Pairs = Real[np.ndarray, "P ..."]
 
 def draw(model: GHM, states: Pairs, actions: Pairs, n: int, *, key: Key) -> Float[np.ndarray, "P n D"]:
     """n samples of a model at each of P pairs."""
-    states, actions = (np.repeat(np.asarray(values), n, axis=0) for values in (states, actions))
-    return _in_pairs(_sample(model, *typed(states, actions), key), n)
+    return _in_pairs(_sample(model, *typed(*rows_of(states, actions, n)), key), n)
 
 
 def draw_at(model: GHM, truth: Truth, *, key: Key) -> Float[np.ndarray, "P N D"]:
@@ -28,8 +27,7 @@ def draw_each(
     models: GHM, states: Pairs, actions: Pairs, n: int, *, key: Key
 ) -> Float[np.ndarray, "K P n D"]:
     """n samples at each of P pairs of each of K stacked models, all with the same random numbers."""
-    states, actions = (np.repeat(np.asarray(values), n, axis=0) for values in (states, actions))
-    samples = np.asarray(_sample_each(models, *typed(states, actions), key))
+    samples = np.asarray(_sample_each(models, *typed(*rows_of(states, actions, n)), key))
     return samples.reshape(len(samples), -1, n, samples.shape[-1])
 
 

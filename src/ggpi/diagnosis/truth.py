@@ -16,9 +16,9 @@ from jaxtyping import Float, Real
 from ggpi.data import Transitions
 from ggpi.diagnosis.distances import Clouds
 from ggpi.diagnosis.replay import NotRepeatableError, Replay
-from ggpi.envs import Pendulum, World, WorldVectorEnv
+from ggpi.envs import Environment, GymEnv, GymVectorEnv, Pendulum
+from ggpi.envs.environment import Dynamics
 from ggpi.envs.making import make
-from ggpi.envs.world import Dynamics
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.learning.targets import followed_steps, why_loose
 from ggpi.policies import PolicyBank
@@ -27,7 +27,7 @@ from ggpi.rollout.collection import collect
 from ggpi.rollout.futures import simulate_futures
 from ggpi.types import Key, Policy
 
-Source = World | Transitions | str | gymnasium.Env | VectorEnv
+Source = Environment | Transitions | str | gymnasium.Env | VectorEnv
 TAIL = 0.01
 """Rows are preferred from which at most this mass of T lies beyond the record."""
 RECORDED = 1024
@@ -143,12 +143,12 @@ def true_futures(
     """
     if isinstance(source, Transitions):
         return _followed(source, index, beta, seed)
-    world, policy = _world_of(source), policies[index]
-    env = source if world is None else WorldVectorEnv(world, 16)
+    environment, policy = _environment_of(source), policies[index]
+    env = source if environment is None else GymVectorEnv(environment, 16)
     visited = _visited(env, policies, policy, keys, seed + 1)
-    if world is not None:
-        state, action = _met(world, policies, num_pairs, seed)
-        truth = _simulated(world, policy, state, action, beta, num_samples, seed)
+    if environment is not None:
+        state, action = _met(environment, policies, num_pairs, seed)
+        truth = _simulated(environment, policy, state, action, beta, num_samples, seed)
         return replace(truth, visited=visited)
     if not isinstance(source, VectorEnv):
         with (
@@ -160,15 +160,17 @@ def true_futures(
     return replace(recorded_futures(data, 0, beta, RECORDED, seed=seed), visited=visited)
 
 
-def _world_of(source: World | str | gymnasium.Env | VectorEnv) -> World | None:
+def _environment_of(source: Environment | str | gymnasium.Env | VectorEnv) -> Environment | None:
     """The dynamics on arrays, if `source` has them: itself, or inside a Gymnasium environment made of it."""
     if source == "Pendulum-v1":
         return Pendulum()
     if isinstance(source, str):
         source = make(source)
     inner = source.unwrapped if isinstance(source, gymnasium.Env | VectorEnv) else source
-    found = getattr(inner, "world", inner)
-    return found if isinstance(found, World) and not isinstance(found, gymnasium.Env | VectorEnv) else None
+    found = inner.environment if isinstance(inner, GymEnv | GymVectorEnv) else inner
+    return (
+        found if isinstance(found, Environment) and not isinstance(found, gymnasium.Env | VectorEnv) else None
+    )
 
 
 def _visited(
@@ -193,16 +195,16 @@ def _check_vectors(data: Transitions) -> None:
 
 
 def _met(
-    world: World, policies: Sequence[Policy], num_pairs: int, seed: int
+    environment: Environment, policies: Sequence[Policy], num_pairs: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """States and actions that the policies visit in turns."""
-    seen = collect(WorldVectorEnv(world, num_pairs), policies, 40 * num_pairs, switch_every=40, seed=seed)
+    seen = collect(GymVectorEnv(environment, num_pairs), policies, 40 * num_pairs, switch_every=40, seed=seed)
     rows = random_rows(seen, num_pairs, seed)
     return rows.state, rows.action
 
 
 def _simulated(
-    world: World,
+    environment: Environment,
     policy: Policy,
     state: np.ndarray,
     action: np.ndarray,
@@ -210,9 +212,9 @@ def _simulated(
     num_samples: int,
     seed: int,
 ) -> Truth:
-    other = other_actions(action, world.action_space)
+    other = other_actions(action, environment.action_space)
     future, again, after_other = (
-        simulate_pairs(world, policy, state, actions, beta, num_samples, seed=seed + 1 + number)
+        simulate_pairs(environment, policy, state, actions, beta, num_samples, seed=seed + 1 + number)
         for actions, number in ((action, 0), (action, 1), (other, 0))
     )
     return Truth(state, action, future, again, other=other, other_future=after_other)

@@ -9,7 +9,7 @@ from ggpi.diagnosis.distances import mean_energy, share_beyond
 from ggpi.diagnosis.measures import moments
 from ggpi.diagnosis.samples import draw_at
 from ggpi.diagnosis.truth import on_policy_truth, random_rows
-from ggpi.envs import WorldVectorEnv
+from ggpi.envs import GymVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.lab.maze.tasks import CALIBRATED, EPISODE, HEADINGS, SWITCH_EVERY
@@ -23,7 +23,7 @@ def calibration(
     maze: PointMaze, ghms: GHMs, num_pairs: int, num_futures: int, seed: int = CALIBRATED
 ) -> list[dict[str, Any]]:
     """For each horizon and policy: samples of models and simulated futures, from states that switching visits."""
-    env = WorldVectorEnv(maze, 64, EPISODE)
+    env = GymVectorEnv(maze, 64, EPISODE)
     seen = collect(env, ghms.policies, 100 * 64, switch_every=SWITCH_EVERY, seed=seed)
     states = random_rows(seen, num_pairs, seed).state
     return [

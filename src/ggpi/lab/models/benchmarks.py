@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from ggpi.data import StateSpec, Transitions
-from ggpi.envs import Pendulum, PointMass, WorldVectorEnv
+from ggpi.envs import GymVectorEnv, Pendulum, PointMass
 from ggpi.policies import PolicyBank
 from ggpi.policies.linear import direction_policies, pendulum_policies
 from ggpi.rollout.acting import act_at
@@ -68,7 +68,7 @@ def point_mass(evaluated: int = 0) -> World:
     """The point mass, pushed to the right so gently that few futures are at the wall, where there is no density."""
     world = PointMass(force=0.005)
     return World(
-        lambda n: WorldVectorEnv(world, n, 60),
+        lambda n: GymVectorEnv(world, n, 60),
         world,
         tuple(direction_policies()),
         world.spec,
@@ -81,7 +81,7 @@ def pendulum(evaluated: int = 0) -> World:
     """Gymnasium's Pendulum; swung up by pushes along its motion."""
     world = Pendulum()
     return World(
-        lambda n: WorldVectorEnv(world, n, 60),
+        lambda n: GymVectorEnv(world, n, 60),
         world,
         tuple(pendulum_policies()),
         world.spec,
