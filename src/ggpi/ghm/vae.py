@@ -112,6 +112,10 @@ class VAE(AbstractGHM):
         fit, divergence = self._bound(state, action, target, noise)
         return -(fit + divergence) - self.frame.log_volume
 
+    def divergence(self, state: States, action: Actions, target: States) -> Values:
+        """KL(q(·|c, x′) ‖ p(·|c)): the latent's share of the bound."""
+        return self._bound(state, action, target, jnp.zeros((*jnp.shape(target)[:-1], self.latent)))[1]
+
     def log_prob_bound(
         self, target: States, state: States, action: Actions, *, num_samples: int = 64, key: Key
     ) -> Values:
