@@ -16,13 +16,14 @@ from ggpi.types import Policy
 Lead = tuple[int, ...]
 
 
-def check_shape(name: str, value: ArrayLike, expected: tuple[int, ...]) -> None:
+def check_shape(name: str, value: object, expected: tuple[int, ...]) -> None:
     """Raises unless an array has this shape."""
-    if np.shape(value) != tuple(expected):
-        raise ValueError(f"{name} has shape {np.shape(value)}, expected {tuple(expected)}")
+    shape = np.asarray(value).shape
+    if shape != tuple(expected):
+        raise ValueError(f"{name} has shape {shape}, expected {tuple(expected)}")
 
 
-def check_positive(name: str, value: ArrayLike) -> None:
+def check_positive(name: str, value: object) -> None:
     """Raises unless all elements are above 0."""
     if not (np.asarray(value) > 0).all():
         raise ValueError(f"{name} must be positive")
