@@ -11,13 +11,14 @@ from typing import Any
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ggpi._jax.forking import check_process
 from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
 from ggpi.data.spaces import state_reader
-from ggpi.evaluation.rewards import OnHost, checked_payment, pay_all
+from ggpi.evaluation.rewards import OnHost, Table, checked_reward, rewards_at
 from ggpi.ghm.base import GHMs
 from ggpi.policies import PolicyBank
 from ggpi.progress import progress
@@ -222,7 +223,8 @@ def checked_values(reward: Reward, states: np.ndarray, actions: np.ndarray) -> A
     """What pays true steps, after a try on the shapes of a state and an action."""
     shapes = [jax.ShapeDtypeStruct(part.shape[1:], part.dtype) for part in (states, actions)]
     shape = () if callable(reward.values) else np.shape(reward.values)
-    return checked_payment(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None)
+    values = checked_reward(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None).values
+    return values if callable(values) else Table(jnp.asarray(values, jnp.float32))
 
 
 def paid_for(
@@ -230,11 +232,11 @@ def paid_for(
 ) -> np.ndarray:
     """The rewards of true steps [B]."""
     given = {"state": (states,), "state_action": (states, actions), "arrival": (following,)}[form]
-    pay = pay_all if isinstance(values, OnHost) else _pay
+    pay = rewards_at if isinstance(values, OnHost) else _pay
     return np.asarray(pay(values, *(part[None, :, None] for part in given)))[0, :, 0]
 
 
-_pay = jit(pay_all)
+_pay = jit(rewards_at)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ggpi._jax.shapes import Lead, check_policy, check_result, check_shape, floats
-from ggpi.ghm.coordinates import Frame
-from ggpi.ghm.exact import ExactGHM
+from ggpi.ghm.coordinates import Frame, stack_modules
+from ggpi.ghm.exact import ExactGHM, tabular_sampler
+from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
+from ggpi.ghm.tabular import TabularGHM
 from ggpi.mdp.tabular import TabularMDP, check_gamma
+from ggpi.policies.bank import PolicyBank
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.objects import Foreign
 from ggpi.storage.reading import short
@@ -189,6 +194,39 @@ class GHMs:
     def names(self) -> list[str]:
         return [policy.name for policy in self.policies]
 
+    def sampler(self, terminal: Callable[[Any], Any] | None = None) -> ModelSampler | TableSampler:
+        """What planners draw actions and future states from.
+
+        Args:
+            terminal: whether a state ends an episode, a JAX function of one state. A finite MDP knows it.
+        """
+        return self._sampler if terminal is None else replace(self._sampler, terminal=terminal)
+
+    def one_step_sampler(self) -> ModelSampler | TableSampler | None:
+        """P(·|x, a), of the finite MDP or learned, as a Sampler: the jump of policy 0 at horizon 0; None if unknown."""
+        model = self.segment(0, None)
+        if isinstance(model, ExactGHM):
+            table = stack_modules([ExactGHM(model.mdp, model.policy, 0.0).sampler])
+            return replace(self._sampler, tables=(table,), horizons=(0.0,))
+        if self.one_step is None:
+            return None
+        return replace(self._sampler, models=(stack_modules([self.one_step]),), horizons=(0.0,))
+
+    @cached_property
+    def _sampler(self) -> ModelSampler | TableSampler:
+        with (
+            jax.ensure_compile_time_eval()
+        ):  # the arrays are constants, also of a function that is being traced
+            stacks = tuple(_stacked(models, self.policies) for models in self.models)
+            bank = PolicyBank(tuple(self.policies))
+            if isinstance(stacks[0], AbstractGHM):
+                return ModelSampler(stacks, bank, None, self.gamma, self.horizons)
+            model, terminal = self.segment(0, None), None
+            if isinstance(model, ExactGHM) and model.mdp.terminal.any():
+                terminal = Table(jnp.asarray(model.mdp.terminal))
+            pi = jnp.asarray(np.stack([np.asarray(policy, np.float32) for policy in self.policies]))
+            return TableSampler(stacks, bank, pi, terminal, self.gamma, self.horizons)
+
 
 def exact_ghms(
     mdp: TabularMDP, policies: Sequence[Any], gamma: Scalar, alpha: Scalar | Sequence[Scalar]
@@ -230,6 +268,15 @@ def _of_policy(models: Models, policy: int) -> Any:
     if isinstance(models, eqx.Module):
         return jax.tree.map(lambda leaf: leaf[policy], models)
     return models[policy]
+
+
+def _stacked(models: Models, policies: Sequence[Any]) -> eqx.Module:
+    if isinstance(models, TabularGHM):
+        mus = np.asarray(models.mu, float)
+        return stack_modules([tabular_sampler(*pair) for pair in zip(mus, policies, strict=True)])
+    if isinstance(models, eqx.Module):
+        return models
+    return stack_modules([model.sampler if isinstance(model, ExactGHM) else model for model in models])
 
 
 def _joined(groups: Sequence[Models]) -> Models:
