@@ -1,7 +1,7 @@
-"""Progress of long work on stderr: a bar on a terminal, a line now and then in a log.
+"""Progress of long work on stderr: a bar on a terminal, lines at intervals in a log.
 
-Compilation may take half a minute before there is anything to report, so a timer shows the bar, not the first report.
-Work inside of other work, such as a training in an experiment, is reported behind the text of the outer one.
+The first report may come late, after compilation, so a timer shows the bar.
+Nested work, such as a training inside an experiment, is shown after the text of the outer work.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 PATIENCE = 0.5
 """Seconds before a bar appears on a terminal."""
@@ -23,12 +22,18 @@ EVERY = 60.0
 """Seconds between two lines in a log."""
 
 Advance = Callable[[int, str], None]
-"""advance(done, text): so much of the total is done, and what to say of it."""
+"""advance(done, text): how much of the total is done, and a text to show beside it."""
 
 
 @contextlib.contextmanager
 def progress(total: int, title: str, text: str = "compiling…") -> Iterator[Advance]:
-    """Yields `advance(done, text)`; `text` is shown until it is called for the first time."""
+    """Yields `advance(done, text)`.
+
+    Args:
+        total: The value of `done` at the end.
+        title: Shown before the bar.
+        text: Shown until `advance` is called for the first time.
+    """
     work = _Work(title, total, text)
     outer = _current.get()
     display = _Part(work, *outer) if outer else _Bar(work) if sys.stderr.isatty() else _Lines(work)
@@ -47,7 +52,7 @@ def progress(total: int, title: str, text: str = "compiling…") -> Iterator[Adv
 
 @contextlib.contextmanager
 def waiting(text: str) -> Iterator[None]:
-    """Shows a text on a terminal while something runs that cannot say how far it is; erases it afterwards."""
+    """Shows a text on a terminal while the block runs, then erases it."""
     if not sys.stderr.isatty():
         yield
         return
@@ -60,17 +65,17 @@ def waiting(text: str) -> Iterator[None]:
 
 @dataclass
 class _Work:
-    """How far some work is."""
+    """The state of some work."""
 
     title: str
     total: int
     text: str
     inner: str = ""
-    """What is said of the work inside of it."""
+    """The text of nested work."""
     done: int = 0
     begin: float = field(default_factory=time.monotonic)
     first: tuple[int, float] | None = None
-    """What was done at the first report, and when: rates are counted from there, without compilation."""
+    """`done` and time of the first report, from which the time left is estimated, without compilation."""
 
     def advance(self, done: int, text: str) -> None:
         self.done, self.text, self.inner = done, text, ""
@@ -95,7 +100,7 @@ class _Work:
 
 
 class _Bar:
-    """A bar with the time left, on a terminal."""
+    """A bar with the time left."""
 
     def __init__(self, work: _Work):
         from rich.console import Console
@@ -143,9 +148,9 @@ class _Lines:
 
 
 class _Part:
-    """Work inside of other work: a part of its text."""
+    """Nested work: shown in the text of the outer work."""
 
-    def __init__(self, work: _Work, outer: _Work, display: Any):
+    def __init__(self, work: _Work, outer: _Work, display: _Display):
         self._work, self._outer, self._display = work, outer, display
 
     def refresh(self) -> None:
@@ -169,7 +174,7 @@ _current: contextvars.ContextVar[tuple[_Work, _Display] | None] = contextvars.Co
 
 @contextlib.contextmanager
 def _after(seconds: float, show: Callable[[], None]) -> Iterator[None]:
-    """Calls `show` from another thread unless the block is over before."""
+    """Calls `show` from another thread after some seconds, unless the block has ended."""
     lock, over = threading.Lock(), threading.Event()
 
     def unless_over() -> None:

@@ -1,1 +1,1 @@
-"""What JAX lacks for this library: compiled functions, random numbers, alias tables, networks, checks of shapes."""
+"""Helpers for JAX: jit, random numbers, alias tables, networks, batches and checks of shapes."""

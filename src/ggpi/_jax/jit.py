@@ -1,11 +1,11 @@
-"""Compiled functions that forget what is no longer needed, and for a CPU's matrix products.
+"""`jit` with a bounded cache, and with options for fast matrix products on CPUs.
 
-A program is compiled for the arrays' shapes and for everything in the arguments that is no array, such as a function
-that a user gave as a reward. A function that is dropped takes its programs with it; and of the programs of one compiled
-function only the latest are kept.
+A program is compiled for the shapes of the arrays and for every argument that is not an array, such as a user's reward
+function. When such a function is garbage-collected its programs are dropped, and each compiled function keeps only the
+programs that were used last.
 
-XLA hands products of matrices to one of two libraries. The one that it prefers loses half of the machine's rate
-on stacks of small matrices, as models of several policies and horizons are; `fast_jit` asks for the other.
+On CPUs XLA passes matrix products to one of two libraries. Its default runs at half speed on stacks of small matrices,
+as in models of several policies and horizons; `fast_jit` selects the other.
 """
 
 from __future__ import annotations
@@ -20,37 +20,42 @@ from typing import Any, Literal
 
 import equinox as eqx
 import jax
+from jaxtyping import Array
 
+from ggpi._jax.batching import Function
 from ggpi._jax.forking import check_process
 
 OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": "", "xla_cpu_prefer_vector_width": "512"}
-"""No products by YNNPACK, they go to Eigen; and the widest registers that the CPU has."""
+"""Matrix products by Eigen instead of YNNPACK, and the widest vector registers."""
 KEPT = 64
-"""Programs of one compiled function that are kept, each with all the shapes that it was called with."""
+"""Programs kept for each compiled function; one program covers all shapes of its arrays."""
 Donate = Literal["none", "all-except-first"]
 
 
-def fast_jit(function: Callable[..., Any], *, donate: Donate = "none") -> Any:
-    """`jit` with these options, for calls from Python (a function that is compiled as a part of another one has that
-    one's options).
-    """
+def fast_jit(function: Function, *, donate: Donate = "none") -> Any:
+    """`jit` with `OPTIONS`, which apply to calls from Python; inside another compiled function, its options apply."""
     return jit(function, donate=donate, options=_understood)
 
 
 def jit(
-    function: Callable[..., Any],
+    function: Function,
     *,
     donate: Donate = "none",
     options: Callable[[], dict[str, str]] = dict,
 ) -> Any:
-    """The compiled function: arrays in its arguments are traced, everything else is a part of the program.
+    """Compiles a function: arrays in its arguments are traced, everything else is part of the program.
 
-    Unlike `eqx.filter_jit` it keeps neither programs nor functions in its arguments alive for ever.
+    Unlike `eqx.filter_jit` it keeps neither programs nor functions in its arguments alive.
+
+    Args:
+        function: Arguments and results are pytrees of arrays and other values.
+        donate: "all-except-first" lets XLA reuse the buffers of all arguments but the first.
+        options: Returns XLA's compiler options; called once per program.
     """
     programs = _Programs(function, donate, options)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         check_process()
         return programs.call(args, kwargs)
 
@@ -59,37 +64,39 @@ def jit(
 
 
 class _Program:
-    """A compiled function, and the key under which it is held."""
+    """A compiled function and its key in the cache."""
 
-    def __init__(self, run: Any):
+    def __init__(self, run: Function):
         self.run = run
         self.key: tuple[Any, ...] = ()
 
 
 class _Programs:
-    """The programs of a function by what is no array in its arguments, the latest used last."""
+    """The programs of a function by the arguments that are not arrays; the last used comes last."""
 
-    def __init__(self, function: Callable[..., Any], donate: Donate, options: Callable[[], dict[str, str]]):
+    def __init__(self, function: Function, donate: Donate, options: Callable[[], dict[str, str]]):
         self._function, self._donates, self._options = function, donate != "none", options
         self._held: dict[Any, _Program] = {}
-        self._lock = threading.RLock()  # a function in a key may die while this thread holds the lock
-        self._given = threading.local()
+        self._lock = (
+            threading.RLock()
+        )  # a function in a key may be collected while this thread holds the lock
+        self._call = threading.local()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         first, rest = _parted(args[:1]), _parted((args[1:], kwargs))
         program = self._program((*first.key(), *rest.key()))
-        outer = getattr(self._given, "parts", None)
-        self._given.parts = first, rest
+        outer = getattr(self._call, "parts", None)
+        self._call.parts = first, rest
         try:
             arrays, others = program.run(first.arrays, rest.arrays)
         finally:
-            self._given.parts = outer
+            self._call.parts = outer
         return eqx.combine(arrays, others.value)
 
-    def _program(self, key: tuple[Any, ...]) -> _Program:
+    def _program(self, key: tuple[object, ...]) -> _Program:
         with self._lock:
             program = self._held.pop(key, None) or self._new(key)
             self._held[program.key] = program
@@ -97,10 +104,10 @@ class _Programs:
                 del self._held[next(iter(self._held))]
             return program
 
-    def _new(self, key: tuple[Any, ...]) -> _Program:
-        def traced(first: list[Any], rest: list[Any]) -> Any:
-            # What is no array comes from the call that is being traced: the program holds none of it.
-            parts = self._given.parts
+    def _new(self, key: tuple[object, ...]) -> _Program:
+        def traced(first: list[Array], rest: list[Array]) -> Any:
+            # Values that are not arrays come from the call that is being traced, so the program does not hold them.
+            parts = self._call.parts
             args, (more, kwargs) = parts[0].whole(first), parts[1].whole(rest)
             arrays, others = eqx.partition(self._function(*args, *more, **kwargs), eqx.is_array)
             return arrays, _Others(others)
@@ -110,7 +117,7 @@ class _Programs:
         program = _Program(jax.jit(traced, donate_argnums=1 if self._donates else (), **options))
         alive = weakref.ref(program)
 
-        def drop(_: Any) -> None:
+        def drop(_: object) -> None:
             with self._lock:
                 if (dropped := alive()) is not None:
                     self._held.pop(dropped.key, None)
@@ -120,14 +127,14 @@ class _Programs:
 
 
 class _Others(eqx.Module):
-    """What a function returned that is no array, through `jax.jit`."""
+    """Carries results that are not arrays through `jax.jit`."""
 
     value: Any = eqx.field(static=True)
 
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """A tree of arguments: its arrays, everything else, and how they go together."""
+    """A pytree of arguments: its arrays, its other leaves, and its structure."""
 
     arrays: list[Any]
     others: list[Any]
@@ -135,16 +142,16 @@ class _Parts:
     structure: Any
 
     def key(self) -> tuple[Any, ...]:
-        """What a program depends on, but for shapes. Functions are in it as weak references."""
+        """What a program depends on besides shapes; functions appear as weak references."""
         return self.structure, self.places, tuple(map(type, self.others)), tuple(map(_weak, self.others))
 
-    def whole(self, arrays: list[Any]) -> Any:
+    def whole(self, arrays: list[Array]) -> Any:
         arrays_left, others_left = iter(arrays), iter(self.others)
         leaves = [next(arrays_left if is_array else others_left) for is_array in self.places]
         return jax.tree.unflatten(self.structure, leaves)
 
 
-def _parted(tree: Any) -> _Parts:
+def _parted(tree: object) -> _Parts:
     leaves, structure = jax.tree.flatten(tree)
     places = tuple(map(eqx.is_array, leaves))
     arrays = [leaf for leaf, is_array in zip(leaves, places, strict=True) if is_array]
@@ -152,16 +159,16 @@ def _parted(tree: Any) -> _Parts:
     return _Parts(arrays, others, places, structure)
 
 
-def _weak(part: Any) -> Any:
-    """A weak reference to what is only equal to itself, such as a function; anything else as it is."""
+def _weak(part: object) -> object:
+    """A weak reference to a value that is compared by identity, such as a function; other values unchanged."""
     if type(part).__hash__ is object.__hash__:
         with contextlib.suppress(TypeError):
             return weakref.ref(part)
     return part
 
 
-def _watched(part: Any, drop: Callable[[Any], None]) -> Any:
-    """A part of a key whose weak references call `drop` when what they refer to is gone."""
+def _watched(part: object, drop: Callable[[object], None]) -> object:
+    """A part of a key whose weak references call `drop` when their object is collected."""
     if not isinstance(part, tuple):
         return part
     return tuple(weakref.ref(one(), drop) if isinstance(one, weakref.ref) else one for one in part)
@@ -169,7 +176,7 @@ def _watched(part: Any, drop: Callable[[Any], None]) -> Any:
 
 @functools.cache
 def _understood() -> dict[str, str]:
-    """The options, or none of them where XLA does not know them."""
+    """`OPTIONS`, or none where XLA does not support them."""
     try:
         jax.jit(lambda: 0, compiler_options=OPTIONS)()
     except Exception as error:  # XLA's own class of errors is not public

@@ -1,30 +1,30 @@
-"""Random numbers on a CPU: JAX's own, made in a way that XLA can fuse with what uses them.
+"""JAX's random numbers, generated faster on a CPU.
 
-JAX runs the rounds of Threefry as a loop over whole arrays on a CPU, which XLA can fuse with nothing. `quick`
-gives a key whose draws have these rounds written out: they take a half to a quarter of the time and give the same
-numbers. Keys are split by JAX's loop, because XLA would fuse the rounds of a key into the rounds of the keys below it
-and take minutes to compile. It is not for indices: what XLA fuses is computed once per number that is gathered.
+On a CPU JAX runs the rounds of Threefry as a loop over whole arrays, which XLA cannot fuse with other operations.
+`quick` returns a key whose draws unroll these rounds: the same numbers in a half to a quarter of the time. Keys are
+still split by JAX's loop; unrolled, XLA would fuse the rounds of a key into those of its children and take minutes to
+compile. Do not draw gather indices with it: XLA would recompute the draw for every gathered element.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.random import define_prng_impl
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from ggpi.types import Key
 
 PLAIN = "threefry2x32"
-"""JAX's default kind of key."""
+"""JAX's default key implementation."""
 
 
-def checked_key(key: Any) -> Key:
-    """The key, if it is one of JAX's: new style, or the two words of `jax.random.PRNGKey`."""
+def checked_key(key: object) -> Key:
+    """The key, if it is a typed key or the two words of `jax.random.PRNGKey`; else raises."""
     dtype, shape = getattr(key, "dtype", None), np.shape(key) if hasattr(key, "dtype") else ()
     is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     if is_new and shape == ():
@@ -32,18 +32,18 @@ def checked_key(key: Any) -> Key:
     if dtype == np.uint32 and len(shape) == 1:
         return jnp.asarray(key)
     found = f"an array of {shape[0]} keys" if is_new and shape else f"{key!r}"[:80]
-    raise TypeError(f"key is one random key of JAX, such as jax.random.key(0); got {found}")
+    raise TypeError(f"key must be one JAX random key, such as jax.random.key(0); got {found}")
 
 
 def quick(key: Key) -> Key:
-    """The same key, whose draws take less time on a CPU; keys of other kinds than JAX's default stay as they are."""
+    """The same key with faster draws on a CPU; keys of other implementations are returned unchanged."""
     if str(jax.random.key_impl(key)) != PLAIN:
         return key
-    return jax.random.wrap_key_data(jax.random.key_data(key), impl=_WRITTEN_OUT)
+    return jax.random.wrap_key_data(jax.random.key_data(key), impl=_UNROLLED)
 
 
 def threefry(key: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """Threefry-2×32 with 20 rounds: two words for each pair of words."""
+    """Threefry-2×32 with 20 rounds: two output words for each pair of input words."""
     keys = key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA)
     x, y = x + keys[0], y + keys[1]
     for i in range(5):
@@ -66,11 +66,11 @@ def _split(key: Array, shape: tuple[int, ...]) -> Array:
     return jax.random.key_data(jax.random.split(_plain(key), shape))
 
 
-def _fold_in(key: Array, number: Any) -> Array:
+def _fold_in(key: Array, number: ArrayLike) -> Array:
     return jax.random.key_data(jax.random.fold_in(_plain(key), number))
 
 
-def _seed(number: Any) -> Array:
+def _seed(number: ArrayLike) -> Array:
     return jax.random.key_data(jax.random.key(number, impl=PLAIN))
 
 
@@ -78,12 +78,12 @@ def _plain(key: Array) -> Key:
     return jax.random.wrap_key_data(key, impl=PLAIN)
 
 
-_WRITTEN_OUT = define_prng_impl(
+_UNROLLED = define_prng_impl(
     key_shape=(2,),
     seed=_seed,
     split=_split,
     random_bits=_bits,
     fold_in=_fold_in,
-    name="threefry2x32, written out",
-    tag="written",
+    name="threefry2x32, unrolled",
+    tag="unrolled",
 )

@@ -1,57 +1,60 @@
-"""Checks of shapes and of what functions of arrays return, without computing anything.
+"""Checks of array shapes and of the shapes that functions return, without computing values.
 
-Networks may be stacked: `lead` are the sizes of the axes that stacking put before those of every array.
+Networks may be stacked: `lead` are the sizes of the leading axes that stacking added to every array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
+
+from ggpi._jax.batching import Function, over_axes
+from ggpi.types import Policy
 
 Lead = tuple[int, ...]
 
 
-def check_shape(name: str, value: Any, expected: tuple[int, ...]) -> None:
+def check_shape(name: str, value: ArrayLike, expected: tuple[int, ...]) -> None:
     """Raises unless an array has this shape."""
     if np.shape(value) != tuple(expected):
         raise ValueError(f"{name} has shape {np.shape(value)}, expected {tuple(expected)}")
 
 
-def check_positive(name: str, value: Any) -> None:
-    """Raises unless all numbers are above 0."""
+def check_positive(name: str, value: ArrayLike) -> None:
+    """Raises unless all elements are above 0."""
     if not (np.asarray(value) > 0).all():
-        raise ValueError(f"{name} has numbers that are not positive")
+        raise ValueError(f"{name} must be positive")
 
 
 def check_result(
-    function: Callable[..., Any],
-    given: tuple[Any, ...],
+    function: Function,
+    arguments: tuple[object, ...],
     expected: tuple[tuple[int, ...], str],
     lead: Lead = (),
 ) -> None:
-    """Raises unless a function of arrays gives an array of this shape and kind of numbers; only shapes are computed.
+    """Raises unless a function returns arrays of the expected shape and kind of dtype; only shapes are computed.
 
-    Stacked modules are the first of what is `given`, with `lead` before the axes of all of it.
+    Args:
+        function: Takes and returns arrays.
+        arguments: Arrays, shapes of arrays (`floats`) or modules; with `lead`, all have these leading axes.
+        expected: The shape without `lead`, and the kind of dtype, such as "f".
+        lead: Leading axes over which the function is vectorised.
     """
-    for _ in lead:
-        function = jax.vmap(function)
-    result = jax.eval_shape(function, *given)
+    result = jax.eval_shape(over_axes(function, len(lead)), *arguments)
     for array in jax.tree.leaves(result):
         if (array.shape, array.dtype.kind) != ((*lead, *expected[0]), expected[1]):
             raise ValueError(
-                f"it answers with shape {array.shape} of {array.dtype}, expected {(*lead, *expected[0])}"
+                f"returns shape {array.shape} of {array.dtype}, expected {(*lead, *expected[0])}"
             )
 
 
 def floats(*shape: int) -> jax.ShapeDtypeStruct:
-    """Stands for an array of floats of this shape."""
+    """The shape of an array of floats, in place of the array."""
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
-def check_policy(policy: Any, size: int, expected: tuple[tuple[int, ...], str]) -> None:
-    """Raises unless a policy takes a state vector of this size and gives actions of this shape and kind."""
+def check_policy(policy: Policy, size: int, expected: tuple[tuple[int, ...], str]) -> None:
+    """Raises unless a policy maps state vectors of this size to actions of the expected shape and kind of dtype."""
     check_result(lambda state: policy.sample(state, key=jax.random.key(0)), (floats(size),), expected)

@@ -29,6 +29,8 @@ MOST = 2**17
 """Switching policies of one agent; more take gigabytes and minutes before the first sample is drawn."""
 SECONDS_PER_SAMPLE = 4e-6
 """What the ant's models take on two cores."""
+SECONDS_PER_LEVEL = 2.0
+"""What compiling takes for each level of depth, with two policies and models of `fit`'s default size."""
 
 
 @dataclass(frozen=True)
@@ -166,12 +168,13 @@ def _check_depth(num_policies: int, depth: int) -> None:
 
 
 def warn_if_slow(gsps: GSPs, num_samples: int) -> None:
-    """Says what an action will cost if that is more than some seconds."""
-    seconds = len(gsps) * num_samples * SECONDS_PER_SAMPLE
-    if seconds > 4:
+    """Warns if an action or its compilation takes long."""
+    seconds, compiling = len(gsps) * num_samples * SECONDS_PER_SAMPLE, gsps.depth * SECONDS_PER_LEVEL
+    if seconds > 4 or compiling > 15:
         warnings.warn(
-            f"{len(gsps):,} switching policies with {num_samples} samples each: an action takes roughly "
-            f"{seconds:.0f} s on two cores, the first one minutes more. A smaller depth or fewer samples cost less",
+            f"depth {gsps.depth}, {len(gsps):,} switching policies with {num_samples} samples each: on two cores an "
+            f"action takes roughly {seconds:.2g} s, and the first one at least {compiling:.0f} s more, to compile. A "
+            "smaller depth or fewer samples cost less",
             stacklevel=3,
         )
 

@@ -10,13 +10,20 @@ import numpy as np
 
 from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.rewards import Reward
-from ggpi.storage.errors import NoRewardWarning, UnfamiliarStateWarning
 
 FAR = 15.0
 """Standard deviations from the mean of the data in one coordinate. Of 20,000 steps in each of seven environments of
 MuJoCo and classic control none is farther than 13 from the mean of its own data (in most, none farther than 6)."""
 LEVEL = 4
 """Frames between the warning and the line that calls `act` or `plan`."""
+
+
+class NoRewardWarning(UserWarning):
+    """Every plan has the value 0, because no sampled future reaches the reward."""
+
+
+class UnfamiliarStateWarning(UserWarning):
+    """An agent acts in a state that is far from the data that its models learned from."""
 
 
 class Warner:

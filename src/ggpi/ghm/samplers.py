@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ggpi._jax.batching import over_models
 from ggpi._jax.random import quick
 from ggpi.ghm.exact import Simulator, TabularSampler
 from ggpi.policies.bank import PolicyBank
@@ -40,7 +41,7 @@ class ModelSampler(eqx.Module):
     def jump(self, policies: Policies, horizon: float, state: Numbers, action: Numbers, *, key: Key) -> Array:
         models = _among(self.models[place_of(horizon, self.horizons)], policies)
         noise = jax.random.normal(quick(key), (*jnp.shape(state)[:2], models.noise_size))
-        return jax.vmap(lambda model, *given: jax.vmap(model.push)(*given))(models, state, action, noise)
+        return over_models(lambda model, *one: model.push(*one), models, state, action, noise)
 
     def onward(self, policies: Policies, horizon: float, state: Numbers, *, key: Key) -> Array:
         action_key, jump_key = jax.random.split(key)

@@ -21,6 +21,8 @@ def listed(policies: Any) -> tuple[Any, ...]:
     if isinstance(policies, str | Path) or not isinstance(policies, Iterable):
         raise TypeError(f"policies are a list, such as [policy]; got {_what(policies)}")
     policies = tuple(policies)
+    if not policies:
+        raise ValueError("policies are a list of at least one policy, such as [policy]; got none")
     for k, policy in enumerate(policies):
         if isinstance(policy, type) or not callable(getattr(policy, "sample", None)):
             raise TypeError(f"policy {k} is {_what(policy)}")

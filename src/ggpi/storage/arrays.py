@@ -1,9 +1,9 @@
-"""Arrays and JSON on disk: plain files, written aside and then renamed, never pickle.
+"""Arrays and JSON on disk: safetensors and `about.json`, replaced atomically, never pickle.
 
-A saved directory holds `about.json` and one `arrays-….safetensors`. The JSON names the arrays' file and its
-digest and is replaced last, so at every moment the directory holds either the old pair or the new one, also after a
-power cut: what is written aside is on the disk before it is renamed. Its first entry is a digest of all that follows,
-so that a change of any byte of either file is noticed. One process at a time saves to a directory.
+`about.json` names the arrays' file and its digest and is replaced last, so the directory always holds either the old
+pair or the new one, also after a power cut: a file is flushed to the disk before it is renamed. The first entry is a
+digest of the rest of the file, so a changed byte in either file is detected. One process at a time saves to a
+directory.
 """
 
 import contextlib
@@ -19,8 +19,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import safetensors.numpy
+from numpy.typing import ArrayLike
 
 from ggpi.storage.errors import FileError
 from ggpi.storage.locking import sole_writer
@@ -28,18 +30,24 @@ from ggpi.storage.reading import JSON_LIMIT, memory, parse_json, read_bytes, sho
 
 FORMAT = "ggpi arrays 2"
 FIRST = "ggpi arrays 1"
-"""The format before `about.json` had a digest of itself; such directories load for ever."""
+"""The format before `about.json` had a digest of itself; such directories stay loadable."""
 NAME = re.compile(r"arrays-[0-9a-f]{12}\.safetensors")
 PATIENCE = 60.0
-"""Seconds that a save waits for another one into the same directory."""
+"""Seconds that a save waits for another save to the same directory."""
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
-"""This computer, in the names of files that are being written."""
+"""Identifies this computer in the names of temporary files."""
 
 
 def save_arrays(
-    directory: str | Path, arrays: Mapping[str, Any], about: Mapping[str, Any] | None = None
+    directory: str | Path, arrays: Mapping[str, ArrayLike], about: Mapping[str, object] | None = None
 ) -> None:
-    """Writes named arrays and JSON-able facts about them, replacing an older save at one stroke."""
+    """Writes named arrays and JSON metadata, atomically replacing an older save.
+
+    Args:
+        directory: Created if it does not exist.
+        arrays: Booleans, integers or floats by name.
+        about: Metadata that JSON can represent; arrays become lists.
+    """
     directory = Path(directory)
     content = safetensors.numpy.save({name: _storable(name, value) for name, value in arrays.items()})
     digest = hashlib.sha256(content).hexdigest()
@@ -48,8 +56,8 @@ def save_arrays(
     text = signed(to_json(index))
     with sole_writer(directory, "saving", wait=PATIENCE):
         sweep(directory)
-        with replacing(directory / name) as aside:
-            aside.write_bytes(content)
+        with replacing(directory / name) as temporary:
+            temporary.write_bytes(content)
         write_text(directory / "about.json", text)
         for old in directory.glob("arrays-*.safetensors"):
             if old.name != name:
@@ -58,9 +66,9 @@ def save_arrays(
 
 
 def load_arrays(directory: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Reads back `(arrays, about)`; says which file is missing, damaged or not ours.
+    """Returns `(arrays, about)`; raises `FileError` if a file is missing, damaged or of another format.
 
-    Needs no lock: when another process replaces the pair in the meantime, the new one is read.
+    Needs no lock: if another process replaces the pair in the meantime, the new one is read.
     """
     directory = Path(directory)
     about = directory / "about.json"
@@ -75,12 +83,12 @@ def load_arrays(directory: str | Path) -> tuple[dict[str, np.ndarray], dict[str,
             raise
         raise FileError(about, f"there is no file {path.name} beside it", field="arrays") from error
     if hashlib.sha256(content).hexdigest() != index["sha256"]:
-        raise FileError(path, f"is damaged: {len(content)} bytes whose digest is not the one in about.json")
+        raise FileError(path, f"is damaged: its {len(content)} bytes do not have the digest in about.json")
     return _arrays(path, content), index["about"]
 
 
 def _index(path: Path) -> dict[str, Any]:
-    """The content of `about.json`, after its digest, format and fields were checked."""
+    """The content of `about.json`, with its digest, format and fields checked."""
     content = read_bytes(path, JSON_LIMIT)
     index = parse_json(content, path)
     if not isinstance(index, dict) or index.get("format") not in (FORMAT, FIRST):
@@ -91,7 +99,7 @@ def _index(path: Path) -> dict[str, Any]:
     if index.keys() != fields:
         raise FileError(path, f"expected the fields {', '.join(sorted(fields))}, got {short(sorted(index))}")
     if not is_first and content != signed(content.decode().partition("\n")[2].partition("\n")[2]).encode():
-        raise FileError(path, "is damaged: its content does not have the digest that it says", field="digest")
+        raise FileError(path, "is damaged: its content does not match its digest", field="digest")
     if not isinstance(index["about"], dict):
         raise FileError(path, "expected an object", field="about")
     if not isinstance(index["arrays"], str) or not NAME.fullmatch(index["arrays"]):
@@ -100,7 +108,7 @@ def _index(path: Path) -> dict[str, Any]:
 
 
 def signed(text: str) -> str:
-    """The JSON text of an object with a first entry `digest`: the SHA-256 of all that follows this entry."""
+    """The JSON text of an object with a first entry `digest`: the SHA-256 of everything after this entry."""
     rest = text.removeprefix("{\n")
     return f'{{\n "digest": "{hashlib.sha256(rest.encode()).hexdigest()}",\n{rest}'
 
@@ -108,7 +116,7 @@ def signed(text: str) -> str:
 def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
     try:
         arrays = safetensors.numpy.load(content)
-    except Exception as error:  # it raises what it likes for types that NumPy does not have
+    except Exception as error:  # safetensors has no common exception for dtypes that NumPy lacks
         raise FileError(path, f"cannot be read as safetensors: {short(error)}") from error
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf" or max(array.shape, default=0) >= 2**31:
@@ -116,50 +124,50 @@ def _arrays(path: Path, content: bytes) -> dict[str, np.ndarray]:
     return arrays
 
 
-def to_json(value: Any) -> str:
-    """JSON text of plain values and arrays; NaN and infinity are refused."""
+def to_json(value: object) -> str:
+    """JSON text of plain values and arrays; NaN and infinity raise `ValueError`."""
     try:
         return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=_plain) + "\n"
     except ValueError as error:
         raise ValueError(f"not representable in JSON: {error}") from error
 
 
-def write_json(path: str | Path, value: Any) -> None:
-    """Writes JSON aside, then renames it to `path`."""
+def write_json(path: str | Path, value: object) -> None:
+    """Writes JSON, atomically replacing `path`."""
     write_text(path, to_json(value))
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Writes UTF-8 text aside, then renames it to `path`."""
-    with replacing(path) as aside:
-        aside.write_text(text, encoding="utf-8", newline="\n")
+    """Writes UTF-8 text, atomically replacing `path`."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_json(path: str | Path) -> Any:
-    """Reads a JSON file; the error names the file and the place."""
+    """Reads a JSON file; raises `FileError` with the position of the problem."""
     return parse_json(read_bytes(path, JSON_LIMIT), path)
 
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Gives a hidden path beside `path` to write to; renames it to `path` on success, deletes it on failure.
+    """Yields a hidden temporary path beside `path`; renames it to `path` on success, deletes it on failure.
 
-    The path is new with every call, and the content is on the disk before it is renamed.
+    The content is flushed to the disk before it is renamed.
     """
     path = Path(path)
-    aside = path.with_name(f".{path.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.aside")
+    temporary = path.with_name(f".{path.name}.{HOST}-{os.getpid()}-{secrets.token_hex(4)}.aside")
     try:
-        yield aside
-        _flush(aside, os.O_RDWR)
-        aside.replace(path)
+        yield temporary
+        _flush(temporary, os.O_RDWR)
+        temporary.replace(path)
         if sys.platform != "win32":
             _flush(path.parent, os.O_RDONLY)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def sweep(directory: str | Path, pattern: str = ".*.aside") -> None:
-    """Deletes what processes of this computer that have since died left half written."""
+    """Deletes temporary files of processes of this computer that no longer exist."""
     for left in Path(directory).glob(pattern):
         match = re.fullmatch(rf"\..*\.{HOST}-(\d{{1,9}})-[0-9a-f]{{8}}\.aside", left.name)
         if match and not _is_alive(int(match[1])):
@@ -167,7 +175,7 @@ def sweep(directory: str | Path, pattern: str = ".*.aside") -> None:
 
 
 def _is_alive(pid: int) -> bool:
-    """Whether there is such a process; on Windows, where asking would end it, always."""
+    """Whether the process exists; assumed on Windows, where `os.kill(pid, 0)` would terminate it."""
     if sys.platform == "win32":
         return True
     try:
@@ -184,13 +192,13 @@ def _flush(path: Path, flags: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot, for directories
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot flush directories
             raise
     finally:
         os.close(descriptor)
 
 
-def _storable(name: str, value: Any) -> np.ndarray:
+def _storable(name: str, value: ArrayLike) -> np.ndarray:
     """A native-endian, C-ordered array: safetensors would misread the raw bytes of anything else."""
     array = np.asarray(value, order="C")
     if array.dtype.kind not in "biuf":
@@ -200,7 +208,7 @@ def _storable(name: str, value: Any) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
+def _plain(value: object) -> object:
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
         return value.tolist()
     raise ValueError(f"{type(value).__name__} {value!r}")

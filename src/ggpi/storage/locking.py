@@ -1,7 +1,7 @@
-"""One writer at a time: a lock on a directory that dies with the process that holds it.
+"""One writer at a time: a lock on a directory that is released when the process that holds it ends.
 
-`DIR/.lock` is locked by the operating system (`flock`; on Windows, a byte beyond its end), which unlocks it when the
-holder ends, by whatever cause. Its content says who the holder is, for the error that others get. Readers need no lock.
+`DIR/.lock` is locked by the operating system (`flock`; on Windows, a byte beyond its end), which unlocks it however the
+process ends. Its content describes the holder, for error messages. Readers need no lock.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from pathlib import Path
 
 NAME = ".lock"
 PAUSE = 0.02
-"""Seconds between two attempts to get a lock."""
+"""Seconds between two attempts to take the lock."""
 BUSY = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
 FAR = 2**30
-"""The byte that is locked on Windows, where a locked byte cannot be read by others."""
+"""The byte that is locked on Windows, where other processes cannot read a locked byte."""
 
 _own = threading.local()
 
 
 class InUseError(OSError):
-    """Another process or thread is writing to the directory; the message says which one, and since when."""
+    """Another process or thread is writing to the directory; the message names it and since when."""
 
 
 @contextlib.contextmanager
 def sole_writer(directory: str | Path, doing: str, *, wait: float = 0.0) -> Iterator[None]:
-    """Locks a directory, which is made if it is not there, or raises `InUseError` after `wait` seconds.
+    """Locks a directory for writing, or raises `InUseError`. A thread that holds the lock may take it again.
 
-    A thread that holds the lock may take it again. `doing` is what others are told.
+    Args:
+        directory: Created if it does not exist.
+        doing: What this process does, for the error message of other processes.
+        wait: Seconds to wait for the lock.
     """
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
@@ -74,9 +77,9 @@ def _acquire(path: Path, doing: str, wait: float) -> int:
 
 
 def _attempt(path: Path) -> int | None:
-    """The open, locked file, or None while another has it.
+    """The descriptor of the locked file, or None while another process holds the lock.
 
-    A holder deletes the file before it unlocks it; who got the lock of a deleted file tries again with a new one.
+    A holder deletes the file before it unlocks it, so a lock on a deleted file does not count.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -96,7 +99,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
         if error.errno in BUSY:
             return False
         warnings.warn(
-            f"the file system of {path.parent} has no locks ({error.strerror}): let one process at a time write to it",
+            f"the file system of {path.parent} has no locks ({error.strerror}): only one process may write to it",
             stacklevel=6,
         )
     return True
@@ -107,12 +110,12 @@ def _release(path: Path, descriptor: int) -> None:
         path.unlink(missing_ok=True)
     os.close(descriptor)
     if sys.platform == "win32":
-        with contextlib.suppress(OSError):  # another process has it open already
+        with contextlib.suppress(OSError):  # another process has already opened it
             path.unlink()
 
 
 def _holder(path: Path) -> str:
-    """Who has the lock, in words."""
+    """Describes the process that holds the lock."""
     try:
         about = json.loads(path.read_text())
         host = "" if about["host"] == platform.node() else f" on {about['host']}"

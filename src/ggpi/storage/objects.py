@@ -1,9 +1,9 @@
-"""Whole objects on disk: their arrays in safetensors, their structure as JSON, their code nowhere.
+"""Saves and loads objects: arrays in safetensors, structure in JSON, no code.
 
     {"class": "vae/1", "fields": {"latent": 1, "context": {"array": "models.context"}, …}}
 
-Only dataclasses (equinox modules among them) with a registered tag (see `tags`) are rebuilt, field by field and without
-running their constructors. Any other object, and one made around a function, is saved by its name alone.
+Dataclasses (equinox modules are dataclasses) with a tag are rebuilt field by field, without running their constructors.
+Other objects with a name, and objects around a function, are saved by name only.
 """
 
 from __future__ import annotations
@@ -27,29 +27,37 @@ from ggpi.storage.verify import PartError, verify
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
-    """A placeholder for a policy that is code and was not saved; `load(path, policies=…)` replaces it."""
+    """Placeholder for a policy that is code and was not saved; `load(path, policies=…)` replaces it."""
 
     name: str
     kind: str
 
 
-def save(path: str | Path, value: Any) -> None:
-    """Writes an object of this library to a directory, at one stroke; `load` gives it back."""
+def save(path: str | Path, value: object) -> None:
+    """Writes an object to a directory, atomically replacing an older save; `load` reads it.
+
+    Args:
+        path: The directory, created if it does not exist.
+        value: An object of this library or of a class that `ggpi.savable` registered; also tuples, lists and
+            dictionaries of such objects, arrays and numbers.
+    """
     arrays: dict[str, np.ndarray] = {}
     structure = _structure(value, "", arrays)
     save_arrays(path, arrays, {"object": structure})
 
 
-def check_savable(value: Any, name: str) -> None:
-    """Refuses what `save` cannot write, before the work that would be lost; `name` is what errors call it."""
+def check_savable(value: object, name: str) -> None:
+    """Raises if `save` cannot write this; call it before long work. `name` stands for the value in errors."""
     to_json(_structure(value, name, {}))
 
 
-def load(path: str | Path, *, policies: Sequence[Any] | None = None) -> Any:
-    """The object that `save` wrote; a damaged or foreign directory is refused and nothing in it is executed.
+def load(path: str | Path, *, policies: Sequence[object] | None = None) -> Any:
+    """Reads an object that `save` wrote. Nothing in the directory is executed; damaged files raise `FileError`.
 
-    Models come back with their policies. Of policies that are code (`ggpi.policy_from`, or classes of your own) only
-    the names are saved: give the same ones as `policies`, in the same order, and the models have them again.
+    Args:
+        path: The directory.
+        policies: Policies that are code (`ggpi.policy_from`, or your own classes) are saved by name only. To use models
+            of such policies, pass the same policies in the same order.
     """
     found = _load(path)
     return found if policies is None else _with_policies(found, tuple(policies), path)
@@ -71,7 +79,7 @@ def _load(path: str | Path) -> Any:
 
 
 def _check_there(path: Path) -> None:
-    """Says what is in the place of a directory that `save` wrote, and where one may be."""
+    """Raises unless this is a saved directory; the error says what was found and where a saved directory may be."""
     if (path / "about.json").exists():
         return
     expected = "expected a directory that ggpi.save wrote"
@@ -87,14 +95,14 @@ def _check_there(path: Path) -> None:
     if inside:
         hint = f"did you mean {' or '.join(inside[:3])}?"
     elif is_fit:
-        hint = "it is of a fit that has not finished; start that again, and it continues"
+        hint = "it belongs to a fit that has not finished; run the fit again to resume it"
     else:
         hint = f"it holds {', '.join(sorted(part.name for part in path.iterdir())[:3]) or 'nothing'}"
     raise FileNotFoundError(f"{path} has no about.json, {expected}: {hint}")
 
 
-def _with_policies(found: Any, policies: tuple[Any, ...], path: str | Path) -> Any:
-    """The models with these policies in place of those that were saved, which have the same names."""
+def _with_policies(found: Any, policies: tuple[object, ...], path: str | Path) -> Any:
+    """The models with these policies instead of the saved ones, which have the same names."""
     if not (_is_savable(found) and hasattr(found, "policies")):
         raise ValueError(
             f"{path} holds a {type(found).__qualname__}, not models of policies; load it without policies="
@@ -106,12 +114,12 @@ def _with_policies(found: Any, policies: tuple[Any, ...], path: str | Path) -> A
     if held != given:
         raise ValueError(
             f"{path} holds models of {len(held)} policies ({', '.join(held)}), got {len(given)} "
-            f"({', '.join(given)}); give the policies that the models were learned for, in this order"
+            f"({', '.join(given)}); pass the policies that the models were trained for, in this order"
         )
     return dataclasses.replace(found, policies=policies)
 
 
-def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -119,7 +127,7 @@ def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray | jax.Array):
-        while name in arrays:  # keys such as 1 and "1", or "a.b" and "a" of "b", have one name
+        while name in arrays:  # dictionary keys such as 1 and "1" have the same name
             name += "′"
         arrays[name] = np.asarray(value)
         return {"array": name, "jax": isinstance(value, jax.Array)}
@@ -143,19 +151,19 @@ def _structure(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"foreign": [str(label), type(value).__qualname__]}
     raise TypeError(
         f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved: register its class with "
-        "@ggpi.savable, or give it an attribute `name` to be saved by"
+        "@ggpi.savable, or give it an attribute `name` to save it by name"
     )
 
 
 class _Reader:
-    """Builds objects again from their structure; nothing of it is trusted."""
+    """Rebuilds objects from their structure, which is not trusted."""
 
     def __init__(self, arrays: dict[str, np.ndarray]):
         self.arrays = arrays
         self.on_device: dict[str, jax.Array] = {}
 
-    def rebuilt(self, structure: Any, where: str) -> Any:
-        """The value of a structure; errors call it `where`."""
+    def rebuilt(self, structure: object, where: str) -> Any:
+        """The value of a structure; `where` is its place in errors."""
         match structure:
             case {"array": str(name), "jax": bool(is_jax), **rest} if not rest:
                 return self._array(name, is_jax, where)
@@ -184,7 +192,7 @@ class _Reader:
             self.on_device[name] = jnp.asarray(self.arrays[name])
         return self.on_device[name]
 
-    def _dict(self, items: list[Any], where: str) -> dict[Any, Any]:
+    def _dict(self, items: list[object], where: str) -> dict[Any, Any]:
         found = {}
         for item in items:
             if not isinstance(item, list) or len(item) != 2:
@@ -195,14 +203,12 @@ class _Reader:
             found[key] = self.rebuilt(item[1], f"{where}.{short(key, 60)}".lstrip("."))
         return found
 
-    def _instance(self, path: str, structures: dict[str, Any], where: str) -> Any:
+    def _instance(self, path: str, structures: dict[str, object], where: str) -> Any:
         kind = _class(path, where)
         defaults = {field.name: field.default for field in dataclasses.fields(kind)}
         needed = {name for name, default in defaults.items() if default is dataclasses.MISSING}
         if not needed <= structures.keys() <= defaults.keys():
-            raise PartError(
-                where, f"{path} has fields {sorted(defaults)}, the file {short(sorted(structures))}"
-            )
+            raise PartError(where, f"{path} has fields {sorted(defaults)}, got {short(sorted(structures))}")
         fields = {  # a field that is newer than the file has its default
             name: self.rebuilt(structures[name], f"{where}.{name}".lstrip("."))
             if name in structures
@@ -220,8 +226,8 @@ def _class(name: str, where: str) -> type:
     if kind is None:
         raise PartError(
             where,
-            f"there is no class {short(name, 60)!r} in this version of ggpi; if it is your own, import its "
-            "module first, which registers it with @ggpi.savable",
+            f"{short(name, 60)!r} is not a class of this version of ggpi; if it is your own, import the module that "
+            "registers it with @ggpi.savable before loading",
         )
     return kind
 
@@ -235,18 +241,18 @@ def _upgraded(path: str, fields: dict[str, Any], where: str) -> dict[str, Any]:
         raise PartError(where, f"{path}: {short(error)}") from error
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a number fits into 64 bits, and a text can be printed."""
+def _is_plain(value: object) -> bool:
+    """Whether an integer has at most 64 bits, and a string can be printed."""
     if isinstance(value, str):
         return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
     return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
-def _is_savable(value: Any) -> bool:
+def _is_savable(value: object) -> bool:
     return dataclasses.is_dataclass(value) and tag_of(type(value)) is not None
 
 
 def _holds_code(value: Any) -> bool:
-    """Whether a savable object is made around a function, which is not saved."""
+    """Whether a savable object contains a function, which cannot be saved."""
     parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
     return any(_holds_code(part) if _is_savable(part) else callable(part) for part in parts)

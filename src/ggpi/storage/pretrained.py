@@ -1,4 +1,4 @@
-"""Weights that come with the package, each with the command, config, seed and versions that made it, and notes."""
+"""Weights that come with the package, each with the command, config, seed and versions that produced it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 
 def pretrained(name: str) -> Any:
-    """What is shipped under a name.
+    """Loads weights that come with the package.
 
-    "ant-policies" are the four base policies right, up, left and down, "ant-ghms" the models of them.
+    Args:
+        name: "ant-policies", the four base policies right, up, left and down; or "ant-ghms", models of them.
     """
     folder = _folder(name)
     (content,) = (path for path in folder.iterdir() if path.is_dir())
@@ -22,22 +23,24 @@ def pretrained(name: str) -> Any:
 
 
 def provenance(name: str) -> dict[str, Any]:
-    """How the weights of this name were made: command, config, versions and training curve."""
+    """How these weights were trained: command, config, versions and training curve."""
     return read_json(_folder(name) / "training.json")
 
 
 def other_trainings(name: str) -> dict[str, dict[str, Any]]:
-    """How other algorithms learned the same task, to compare: command, config, versions and curve of each."""
+    """Trainings of other algorithms on the same task: command, config, versions and curve of each."""
     paths = sorted(_folder(name).glob("training-*.json"))
     return {path.stem.partition("-")[2]: read_json(path) for path in paths}
 
 
 def names() -> list[str]:
-    """The names that `pretrained` knows."""
+    """The names that `pretrained` accepts."""
     return sorted(path.parent.name for path in WEIGHTS.glob("*/training.json"))
 
 
 def _folder(name: str) -> Path:
     if name not in names():
-        raise ValueError(f"nothing is shipped under {name!r}; there is: {', '.join(names()) or 'nothing'}")
+        raise ValueError(
+            f"there are no pretrained weights {name!r}; available: {', '.join(names()) or 'none'}"
+        )
     return WEIGHTS / name

@@ -1,8 +1,8 @@
-"""Reading files from elsewhere: what is wrong with one becomes a `FileError`, before much memory is spent.
+"""Reads untrusted files within bounds; a problem with the content raises `FileError`.
 
-read_bytes    a regular file of at most so many bytes
-parse_json    JSON of at most 32 MB, without NaN, infinity, repeated keys or endless nesting
-memory        how many bytes a file may fill: the machine's memory
+read_bytes    a regular file, up to a number of bytes
+parse_json    JSON without NaN, infinity, repeated keys or deep nesting
+memory        the machine's memory, a bound for any file
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any
 from ggpi.storage.errors import FileError
 
 JSON_LIMIT = 2**25
-"""Bytes of a JSON file; a million empty lists are 3 MB of text and 60 MB of memory."""
+"""Largest JSON file in bytes; parsed, it may take twenty times as much memory."""
 
 
 def memory() -> int:
-    """The bytes of this machine's memory, a bound of what any file may take; 64 GB where it cannot be told."""
+    """The memory of this machine in bytes; 64 GB where it is unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -33,7 +33,7 @@ def memory() -> int:
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
-    """The content of a regular file; anything else (a pipe, a device, a directory), and more bytes, is an error."""
+    """The content of a regular file of at most `limit` bytes; pipes, devices and directories raise `FileError`."""
     size = file_size(path)
     if size > limit:
         raise FileError(path, f"has {size} bytes, expected at most {limit}")
@@ -41,7 +41,7 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
 
 
 def file_size(path: str | Path) -> int:
-    """The bytes of a regular file; pipes and devices may never end."""
+    """The size of a regular file in bytes; pipes and devices, which may never end, raise `FileError`."""
     found = Path(path).stat()
     if not stat.S_ISREG(found.st_mode):
         raise FileError(path, "expected a regular file")
@@ -57,7 +57,7 @@ def read_text(path: str | Path, limit: int = JSON_LIMIT) -> str:
 
 
 def parse_json(content: bytes, path: str | Path) -> Any:
-    """The value of JSON text; the error names the file and the place."""
+    """Parses JSON; raises `FileError` with the position of the problem."""
     try:
         return json.loads(
             content.decode("utf-8"), parse_float=_finite, parse_constant=_finite, object_pairs_hook=_distinct
@@ -70,7 +70,7 @@ def parse_json(content: bytes, path: str | Path) -> Any:
 
 @contextlib.contextmanager
 def as_file_errors(path: str | Path, field: str | None = None) -> Iterator[None]:
-    """Whatever goes wrong inside is the file's fault, and becomes a `FileError`; only a missing file stays one."""
+    """Turns exceptions inside the block into `FileError`; missing files and full disks keep their own."""
     try:
         yield
     except (FileError, FileNotFoundError, PermissionError, ImportError, Warning):
@@ -82,14 +82,14 @@ def as_file_errors(path: str | Path, field: str | None = None) -> Iterator[None]
         raise FileError(path, problem, field=field) from error
 
 
-def short(value: Any, length: int = 200) -> str:
-    """At most so many characters of what something is called in an error message."""
+def short(value: object, length: int = 200) -> str:
+    """`str(value)`, cut to a length for an error message."""
     text = str(value)
     return text if len(text) <= length else f"{text[:length]}…"
 
 
-def abbreviate(value: Any) -> str:
-    """`repr` of something that a file holds: a few lines at most and quick, whatever its size and depth."""
+def abbreviate(value: object) -> str:
+    """`repr` of untrusted content: short and fast, whatever its size and depth."""
     return _BRIEF.repr(value)[:400]
 
 

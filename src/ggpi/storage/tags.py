@@ -1,14 +1,17 @@
-"""The names that saved objects carry: a tag with a version, such as `vae/1`, whatever module the class is in today.
+"""Tags of saved classes: a name with a version, such as `vae/1`, that stays when the class moves to another module.
 
-A directory says `{"class": "vae/1", "fields": …}`. Only the tags of this table and those that `savable` registered are
-loaded; nothing that a file names is ever imported. Directories that were saved before there were tags name module paths
-of that time, which `BEFORE_TAGS` translates.
+A saved directory says `{"class": "vae/1", "fields": …}`. Only tags of the table `LIBRARY` and tags that `savable`
+registered can be loaded: what a file names is looked up, never imported. Directories from before there were tags name
+classes by module path, which `BEFORE_TAGS` translates.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
+import threading
+import weakref
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar
@@ -40,7 +43,6 @@ LIBRARY = {
     "gsps/1": "ggpi.switching:GSPs",
     "invertible-linear/1": "ggpi.ghm.spline_flow:InvertibleLinear",
     "learned-reward/1": "ggpi.rewards.learned:LearnedReward",
-    "linear-gaussian/1": "ggpi.envs.linear_gaussian:LinearGaussian",
     "linear-policy/1": "ggpi.policies.linear:LinearPolicy",
     "ll2td/1": "ggpi.learning.losses:LL2TD",
     "mean-and-log-deviation/1": "ggpi.policies.networks:MeanAndLogDeviation",
@@ -56,7 +58,6 @@ LIBRARY = {
     "recipe/1": "ggpi.learning.recipe:Recipe",
     "reward-network/1": "ggpi.rewards.learned:RewardNetwork",
     "reward/1": "ggpi.rewards.forms:Reward",
-    "ring/1": "ggpi.envs.ring:Ring",
     "simulator/1": "ggpi.ghm.exact:Simulator",
     "solution/1": "ggpi.mdp.optimal:Solution",
     "spline-coupling/1": "ggpi.ghm.spline_flow:SplineCoupling",
@@ -75,7 +76,7 @@ LIBRARY = {
     "vae-config/1": "ggpi.ghm.vae:VAEConfig",
     "vae/1": "ggpi.ghm.vae:VAE",
 }
-"""Tag → where its class is."""
+"""Tag → module and name of the class."""
 
 BEFORE_TAGS = {
     "ggpi.categorical:AliasTable": "alias-table/1",
@@ -137,44 +138,63 @@ BEFORE_TAGS = {
     "ggpi.switching:GSP": "gsp/1",
     "ggpi.switching:GSPs": "gsps/1",
 }
-"""Module path of an earlier version → tag. Directories load for ever: entries are added here, never removed."""
+"""Class before there were tags → tag. Entries are never removed, so that old directories stay loadable."""
 
 UPGRADES = {"ghms/1": ("ghms/2", "ggpi.ghm.base:upgraded_from_1")}
 """Tag of an earlier version → the tag of today, and the function that makes the fields of today from those of then."""
 
+_TAG = re.compile(r"[a-z0-9][a-z0-9.-]*/[1-9][0-9]*")
+_LIBRARY_TAGS = {place: tag for tag, place in LIBRARY.items()}
 _registered: dict[str, type] = {}
+_registered_tags: weakref.WeakKeyDictionary[type, str] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 def savable(tag: str) -> Callable[[Kind], Kind]:
-    """Registers a dataclass of your own under a tag with a version, so that `ggpi.save` and `ggpi.load` take it.
+    """Registers your own dataclass, so that `ggpi.save` and `ggpi.load` accept it.
 
         @ggpi.savable("mdn/1")
         class MDN(AbstractGHM): …
 
-    Import the module of the class before `ggpi.load`. When its fields change, register the new class as "mdn/2" and
-    keep the old one for as long as there are directories of it.
+    Import the module of the class before `ggpi.load`. Registering a class of the same module and name again, as when
+    a notebook cell is re-run, replaces it. If its fields change, register the new class as "mdn/2" and keep the old one
+    under another name to load older directories.
+
+    Args:
+        tag: Lower-case words and a version, such as "mdn/1".
     """
-    if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*/[1-9][0-9]*", tag):
+    if not _TAG.fullmatch(tag):
         raise ValueError(f"a tag is lower-case words and a version, such as 'mdn/1', got {tag!r}")
     if tag in LIBRARY:
         raise ValueError(f"the tag {tag!r} belongs to {LIBRARY[tag]}; choose another")
 
     def register(kind: Kind) -> Kind:
-        if not dataclasses.is_dataclass(kind):
-            raise TypeError(f"{kind.__qualname__} is not a dataclass; an equinox.Module is one")
-        other = _registered.get(tag)
-        if other is not None and _place(other) != _place(kind):
-            raise ValueError(f"the tag {tag!r} is registered for {_place(other)}")
-        _registered[tag] = kind
+        _check_class(kind)
+        with _lock:
+            other = _registered.get(tag, kind)
+            if _place(other) != _place(kind):
+                raise ValueError(f"the tag {tag!r} is already registered for {_place(other)}; choose another")
+            if _registered_tags.get(kind, tag) != tag:
+                raise ValueError(f"{_place(kind)} is already registered as {_registered_tags[kind]!r}")
+            _registered[tag] = kind
+            _registered_tags[kind] = tag
         return kind
 
     return register
 
 
+def _check_class(kind: type) -> None:
+    if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
+        raise TypeError(f"{kind!r} is not a dataclass; an equinox.Module is one")
+    if inspect.isabstract(kind):
+        raise TypeError(f"{_place(kind)} is abstract; register its concrete subclasses")
+    if _place(kind) in _LIBRARY_TAGS:
+        raise ValueError(f"{_place(kind)} is registered already, as {_LIBRARY_TAGS[_place(kind)]!r}")
+
+
 def tag_of(kind: type) -> str | None:
-    """The tag of a class; None if it has none."""
-    own = {_place(kind): tag for tag, kind in _registered.items()}
-    return _TAGS.get(_place(kind)) or own.get(_place(kind))
+    """The tag of a class; None if it is not registered. Subclasses need a tag of their own."""
+    return _LIBRARY_TAGS.get(_place(kind)) or _registered_tags.get(kind)
 
 
 def class_of(name: str) -> type | None:
@@ -197,6 +217,3 @@ def _found(place: str) -> Any:
 
 def _place(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
-
-
-_TAGS = {place: tag for tag, place in LIBRARY.items()}

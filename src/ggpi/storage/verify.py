@@ -1,11 +1,11 @@
-"""Are the parts of a loaded object what its class says, and do they fit each other? Found out without running it.
+"""Checks a loaded object against the annotations of its class, without computing anything.
 
     types      every field has the type of its annotation, arrays their dtype
     numbers    networks hold finite numbers; bounds may be infinite
-    own checks `__post_init__` changes nothing, and `check_parts(lead)` of the class passes
+    own checks `__post_init__` changes nothing, and the class's `check_parts(lead)` passes
 
-Networks may be stacked: `lead` are the sizes of the axes that stacking put before all arrays, and `lead_of(field)`
-of a class says where these begin. `check_parts` traces functions on shapes alone, so nothing is computed.
+Networks may be stacked: `lead` are the sizes of the leading axes that stacking added to all arrays, and a class's
+`lead_of(field)` gives those of a field that is stacked further. `check_parts` evaluates functions on shapes only.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ import numpy as np
 from ggpi._jax.shapes import Lead
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import short
+from ggpi.types import Numbers
 
 BOUNDS = ("low", "high", "limit")
-"""Fields of networks that may be infinite."""
+"""Fields of networks that may hold infinite numbers."""
 
 
 class PartError(ValueError):
-    """A part of an object is not what it should be."""
+    """A part of an object does not match its class."""
 
     def __init__(self, field: str, problem: str):
         super().__init__(f"{field}: {problem}" if field else problem)
         self.field, self.problem = field, problem
 
 
-def verify(value: Any, where: str = "", lead: Lead = ()) -> None:
-    """Raises `PartError` for the first part that is not what its class says."""
+def verify(value: object, where: str = "", lead: Lead = ()) -> None:
+    """Raises `PartError` for the first part that does not match its class."""
     if isinstance(value, tuple | list):
         for i, part in enumerate(value):
             verify(part, f"{where}.{i}".lstrip("."), lead)
@@ -60,7 +61,7 @@ def _verify_object(value: Any, where: str, lead: Lead) -> None:
         if not fits(part, hints[field.name], with_axes=not is_network):
             raise PartError(name, f"expected {_called(hints[field.name])}, got {_described(part)}")
         if is_network and not _is_sound(part, field.name in BOUNDS):
-            raise PartError(name, "has numbers that are not finite")
+            raise PartError(name, "contains NaN or infinity")
     try:
         if not getattr(value, "checks_its_parts", False):
             for field in dataclasses.fields(value):
@@ -72,17 +73,21 @@ def _verify_object(value: Any, where: str, lead: Lead) -> None:
             value.check_parts(lead)
     except PartError:
         raise
-    except Exception as error:  # a class may stumble in any way over parts that are not its own
+    except Exception as error:  # checks of a class may fail in any way on wrong parts
         raise PartError(where, f"{type(value).__name__}: {short(error)}") from error
 
 
 @functools.cache
 def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+    """The types of the fields; `Any` where a user's class has annotations that only exist for type checkers."""
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return {field.name: Any for field in dataclasses.fields(kind)}
 
 
 def _check_constructed(value: Any) -> None:
-    """The constructor accepts the fields, and would change no type, shape or name; rounding is its own affair."""
+    """Raises unless `__post_init__` accepts the fields and keeps their types and shapes; it may round numbers."""
     again = copy.copy(value)
     type(value).__post_init__(again)
     for field in dataclasses.fields(value):
@@ -93,14 +98,14 @@ def _check_constructed(value: Any) -> None:
             same = old is new or (type(old) is type(new) and old == new)
         if not same:
             raise ValueError(
-                f"{field.name} is {_described(old)}, the constructor makes {_described(new)} of it"
+                f"{field.name} is {_described(old)}, the constructor turns it into {_described(new)}"
             )
 
 
-def fits(value: Any, hint: Any, *, with_axes: bool = False) -> bool:
-    """Whether a value is what an annotation says; axes of arrays count for classes that are not stacked."""
+def fits(value: object, hint: Any, *, with_axes: bool = False) -> bool:
+    """Whether a value matches an annotation; shapes of arrays are compared if `with_axes`."""
     again = functools.partial(fits, with_axes=with_axes)
-    if hint is Any:
+    if hint is Any or getattr(hint, "_is_protocol", False):  # of protocols, the class itself checks more
         return True
     if hasattr(hint, "dtypes"):  # an array of jaxtyping
         if not isinstance(value, np.ndarray | jax.Array) or str(value.dtype) not in hint.dtypes:
@@ -129,8 +134,8 @@ def fits(value: Any, hint: Any, *, with_axes: bool = False) -> bool:
     return isinstance(value, hint) if isinstance(hint, type) else True
 
 
-def _is_sound(value: Any, may_be_infinite: bool) -> bool:
-    """Whether floats are finite, or at least numbers."""
+def _is_sound(value: object, may_be_infinite: bool) -> bool:
+    """Whether floats are finite, or at least not NaN."""
     if isinstance(value, tuple):
         return all(_is_sound(part, may_be_infinite) for part in value)
     if not isinstance(value, float) and getattr(value, "dtype", np.dtype(int)).kind != "f":
@@ -138,11 +143,11 @@ def _is_sound(value: Any, may_be_infinite: bool) -> bool:
     return not np.isnan(value).any() if may_be_infinite else bool(np.isfinite(value).all())
 
 
-def _called(hint: Any) -> str:
+def _called(hint: object) -> str:
     return hint.__name__ if isinstance(hint, type) else short(hint, 80)
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, np.ndarray | jax.Array):
         return f"an array {list(value.shape)} of {value.dtype}"
     if isinstance(value, bool | int | float | str):
@@ -150,8 +155,8 @@ def _described(value: Any) -> str:
     return type(value).__name__
 
 
-def matching(expected: Sequence[Any], found: Sequence[Any], path: str | Path) -> list[jax.Array]:
-    """The arrays that were found in a file, which have the number, shapes and types of those that are expected."""
+def matching(expected: Sequence[Numbers], found: Sequence[Numbers], path: str | Path) -> list[jax.Array]:
+    """The arrays that a file holds, if they have the shapes and dtypes of the expected ones."""
     forms = [[(array.shape, str(array.dtype)) for array in arrays] for arrays in (expected, found)]
     for i, (one, other) in enumerate(itertools.zip_longest(*forms, fillvalue="nothing")):
         if one != other:

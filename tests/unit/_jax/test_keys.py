@@ -21,7 +21,7 @@ GIVEN = [
 
 @pytest.mark.parametrize(("given", "words"), GIVEN)
 def test_what_is_not_a_key(given, words):
-    with pytest.raises(TypeError, match=rf"key is one random key of JAX, .* {words}"):
+    with pytest.raises(TypeError, match=rf"key must be one JAX random key, .* {words}"):
         untyped(checked_key)(given)
 
 
@@ -39,9 +39,9 @@ def test_agents_and_estimates_check_their_keys():
     reward = mdp.indicator((1, 11))
     agent = ggpi.GGPIAgent(ghms, reward, depth=1, num_samples=1)
     for call in (untyped(ggpi.GGPIAgent.act), untyped(ggpi.GGPIAgent.plan)):
-        with pytest.raises(TypeError, match="key is one random key of JAX"):
+        with pytest.raises(TypeError, match="key must be one JAX random key"):
             call(agent, 0, key=0)
-    with pytest.raises(TypeError, match="key is one random key of JAX"):
+    with pytest.raises(TypeError, match="key must be one JAX random key"):
         untyped(ggpi.evaluation.evaluate_markov_sampled)(0, ghms, reward, 0, 0, num_samples=1, key=0)
-    with pytest.raises(TypeError, match="key is one random key of JAX"):
+    with pytest.raises(TypeError, match="key must be one JAX random key"):
         untyped(ggpi.fit)(policies, None, 0.9, 0.1, key=0)

@@ -160,3 +160,6 @@ def test_slow_actions_are_announced():
     warn_if_slow(some, 100)
     with pytest.warns(UserWarning, match="8 switching policies with 1000000 samples each: .* roughly 32 s"):
         warn_if_slow(some, 1_000_000)
+    warn_if_slow(ggpi.compositions(2, 7, 0.5), 10)
+    with pytest.warns(UserWarning, match="depth 8, 256 switching policies .* at least 16 s more, to compile"):
+        warn_if_slow(ggpi.compositions(2, 8, 0.5), 10)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import ggpi
-import ggpi.storage.errors
+import ggpi.agent.warnings
 from ggpi import rewards
+from ggpi._jax.batching import stack
 from ggpi.agent.warnings import FAR, Warner
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 
 KEY = jax.random.key(0)
@@ -46,11 +47,11 @@ def test_a_reward_that_no_sample_reaches():
     """The first state is never entered again."""
     agent = ggpi.GGPIAgent(chain(), rewards.arrival(at_start), depth=1, num_samples=7)
     with pytest.warns(
-        ggpi.storage.errors.NoRewardWarning, match=r"all plans have the value 0 here: none of the 7 .*radius"
+        ggpi.agent.warnings.NoRewardWarning, match=r"all plans have the value 0 here: none of the 7 .*radius"
     ):
         agent.plan(1, key=KEY)
     agent.act(1, key=KEY)  # said once
-    with pytest.warns(ggpi.storage.errors.NoRewardWarning):
+    with pytest.warns(ggpi.agent.warnings.NoRewardWarning):
         agent.with_reward(rewards.arrival(at_start)).act(np.array([0, 1]), key=KEY)
     agent.with_reward(rewards.arrival(anywhere)).act(1, key=KEY)
 
@@ -81,7 +82,7 @@ def models(*datasets, relative=()):
     """Untrained models, one for each dataset of states [N, 2]."""
     spec = ggpi.StateSpec(("x", "y"), relative=relative)
     frames = [fit_frame(states, np.zeros((len(states), 1)), states, spec, None) for states in datasets]
-    stacked = stack_modules([VAEConfig().build(frame, key=KEY) for frame in frames])
+    stacked = stack([VAEConfig().build(frame, key=KEY) for frame in frames])
     return ggpi.GHMs(tuple(Still() for _ in datasets), 0.9, (), (stacked,))
 
 
@@ -97,7 +98,7 @@ def test_states_that_are_far_from_the_data():
     agent = ggpi.GGPIAgent(models(NEAR_0, NEAR_0), rewards.arrival(anywhere), depth=1, num_samples=2)
     agent.act(np.array([0.9 * FAR, 0.9 * FAR * 0.1]), key=KEY)
     with pytest.warns(
-        ggpi.storage.errors.UnfamiliarStateWarning,
+        ggpi.agent.warnings.UnfamiliarStateWarning,
         match=r"its coordinate 1 is 3, .* 0 ± 0\.1\. .*VecNormalize",
     ):
         agent.act(np.array([2.0, 3.0]), key=KEY)
@@ -108,13 +109,13 @@ def test_states_that_are_far_from_the_data():
 def test_any_state_of_a_batch_and_any_model():
     both = warner(models(NEAR_0, NEAR_50))
     both.about_states(np.array([[0.0, 0.0], [50.0, 50.0]]))
-    with pytest.warns(ggpi.storage.errors.UnfamiliarStateWarning, match="coordinate 1 is 25"):
+    with pytest.warns(ggpi.agent.warnings.UnfamiliarStateWarning, match="coordinate 1 is 25"):
         both.about_states(np.array([[0.0, 0.0], [25.0, 25.0]]))
 
 
 def test_positions_may_be_anywhere():
     free = warner(models(NEAR_0, relative=(1,)))
     free.about_states(np.array([[0.0, 1000.0]]))
-    with pytest.warns(ggpi.storage.errors.UnfamiliarStateWarning, match="coordinate 0 is -20"):
+    with pytest.warns(ggpi.agent.warnings.UnfamiliarStateWarning, match="coordinate 0 is -20"):
         free.about_states(np.array([[-20.0, 0.0]]))
     warner(models(NEAR_0, relative=(0, 1))).about_states(np.array([[1000.0, 1000.0]]))

@@ -1,0 +1,43 @@
+"""Docstrings, messages and comments of the source are in plain English: none of the phrases of `tests/words.py`."""
+
+from collections import defaultdict
+
+import pytest
+
+import shape
+import words
+
+LEFT = {
+    "lab": 70,
+    "evaluation": 39,
+    "envs": 37,
+    "cli": 25,
+    "learning": 15,
+    "rewards": 15,
+    "_jax": 11,
+    "data": 11,
+    "policies": 11,
+    "diagnosis": 10,
+    "storage": 8,
+    "agent": 7,
+    "mdp": 6,
+    "progress": 4,
+    "ghm": 2,
+    "improvement": 2,
+    "rollout": 1,
+    "switching": 1,
+    "types": 1,
+}
+"""How many phrases each room may still have."""
+
+
+def phrases_by_room():
+    rooms = defaultdict(list)
+    for module, text in shape.Tree().modules.items():
+        rooms[shape.room(module)] += [f"{module}:{phrase}" for phrase in words.found(text)]
+    return rooms
+
+
+@pytest.mark.parametrize(("room", "phrases"), phrases_by_room().items())
+def test_source_is_in_plain_english(room, phrases):
+    assert len(phrases) <= LEFT.get(room, 0), "\n".join(phrases)
