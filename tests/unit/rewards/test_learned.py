@@ -8,7 +8,7 @@ import pytest
 import ggpi
 from ggpi import rewards
 from ggpi._jax.batching import stack
-from ggpi.evaluation.rewards import checked_payment
+from ggpi.evaluation.rewards import checked_reward
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
@@ -125,7 +125,7 @@ def test_an_agent_refuses_a_reward_of_another_world(agent, learned):
 def test_rewards_of_a_batch_may_be_learned(learned):
     both = rewards.each([learned, learned])
     shape = jax.ShapeDtypeStruct((3,), jnp.float32), jax.ShapeDtypeStruct((2,), jnp.float32)
-    checked_payment(both, *shape)
+    checked_reward(both, *shape)
 
 
 NAN = np.where(np.arange(2000) == 7, np.nan, near(STATES))
