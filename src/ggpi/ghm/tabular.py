@@ -240,7 +240,7 @@ def _one_hot(states: Int[Array, "*b"], mdp: TabularMDP) -> Float[Array, "*b S"]:
 
 
 def _dense_rows(mdp: TabularMDP) -> np.ndarray:
-    return mdp.kernel.toarray() if mdp.is_sparse else mdp.kernel
+    return mdp.kernel if isinstance(mdp.kernel, np.ndarray) else mdp.kernel.toarray()
 
 
 def _checked_pairs(transitions: Transitions, pi: TabularPolicy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
