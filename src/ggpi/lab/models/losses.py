@@ -8,10 +8,6 @@
 The paper's claims: a VAE trained by CETD ends near one trained by CEMC, though it bootstraps, and without a
 target network; for flows the gap is large, and LL2TD is the worst and unstable.
 
-At the `cpu` size CETD falls short of CEMC for both models: on the point mass a VAE by 0.8 nats and a flow by 1.9,
-on the pendulum by 2.2 and 2.3; there n-step CETD equals CEMC. On the ant the gaps are 5.1 and 18, and 0.8 with n-step
-CETD. LL2TD gets worse from early on.
-
 Scores are those of `ggpi.lab.models.scores`: −ELBO of VAEs at KL weight 1 whatever they were trained with, NLL of
 flows, and for VAEs an importance-weighted bound of the NLL, so that the two can be compared. All on true futures
 X_T ∼ μ^π_β(·|x, a) of pairs (x, a) that π visits, which no model was trained on.

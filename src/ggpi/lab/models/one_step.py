@@ -17,9 +17,7 @@ Fresh simulated futures, treated in the same way, show the least error that can 
 model the errors are also sorted by the number of steps that were really taken.
 
 The paper's picture comes out: the one-step model is better near by, its error grows steadily, that of the GHM
-stays. Where they cross depends on world and budget. In the small, smooth worlds it is late (after 15 and about 40
-steps at the `cpu` size), beyond most of the mass of T, and by the energy distance the unrolled model wins. On the ant
-they are level from 4 to 8 steps, unrolled samples fly off after some twenty, and the GHM wins by far.
+stays. Where they cross depends on environment and budget.
 """
 
 from dataclasses import dataclass, replace
