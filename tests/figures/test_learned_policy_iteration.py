@@ -48,11 +48,11 @@ def test_returns_are_what_a_long_simulation_earns():
     for t in range(20):
         actions = np.asarray(policy.sample(states, key=jax.random.fold_in(jax.random.key(0), t)))
         states = world.step(states, actions, rng)
-        earned += gamma**t * np.array(world.paid)[world.cell(states)]
-    exact = world.mdp.v(np.full((7, 4), 0.25), rewards.arrival(world.paid), gamma)
+        earned += gamma**t * np.array(world.arrival_rewards)[world.cell(states)]
+    exact = world.mdp.v(np.full((7, 4), 0.25), rewards.arrival(world.arrival_rewards), gamma)
     share = parts.score(world, policy, gamma)
     optimum = exact.mean() / share
-    width = 2 * np.ptp([*world.paid, 0])
+    width = 2 * np.ptp([*world.arrival_rewards, 0])
     assert abs(earned.mean() - share * optimum) < error_of_mean(earned.std(), len(earned), width)
     assert optimum > exact.mean()
 

@@ -73,7 +73,7 @@ def after(
         key: the source of states and actions.
     """
 
-    def step(carry):
+    def step(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         t, x, a = carry
         model_key, action_key = jax.random.split(jax.random.fold_in(key, t))
         following = model.sample(x, a, key=model_key)

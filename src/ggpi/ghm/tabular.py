@@ -93,7 +93,7 @@ def cetd(
     choose = alias_table(mdp.checked_policy(policy))
     pairs = jnp.arange(mdp.num_states * mdp.num_actions).reshape(mdp.num_states, mdp.num_actions)
 
-    def target(mu, key):
+    def target(mu: Logits, key: Key) -> Logits:
         world_key, action_key, model_key = jax.random.split(key, 3)
         following = arrive.sample(pairs, key=world_key)
         sampled = _pick(mu[following, choose.sample(following, key=action_key)], model_key)
@@ -124,7 +124,7 @@ def cemc(
     truth = ExactGHM(mdp, TabularPolicy(policy), check_gamma(gamma)).sampler
     state, action = jnp.indices((mdp.num_states, mdp.num_actions))
 
-    def target(mu, key):
+    def target(mu: Logits, key: Key) -> Logits:
         return _one_hot(truth.sample(state, action, key=key), mdp)
 
     return _learn(
@@ -164,7 +164,7 @@ def cetd_replay(
     terminated = jnp.asarray(transitions.terminated, bool)
     choose = pi.table
 
-    def update(logits, size, key):
+    def update(logits: Logits, size: float | Array, key: Key) -> Logits:
         row_key, action_key, model_key = jax.random.split(key, 3)
         rows = jax.random.randint(row_key, (batch_size,), 0, len(x))
         arrived = following[rows]
@@ -189,7 +189,7 @@ def _learn(
 ) -> TabularGHM:
     """φ ← φ + ε (target(μ) − μ) for every pair."""
 
-    def update(logits, size, key):
+    def update(logits: Logits, size: float | Array, key: Key) -> Logits:
         mu = jax.nn.softmax(logits, axis=-1)
         return logits + size * (target(mu, key) - mu)
 
@@ -209,10 +209,10 @@ def _scan(
     if num_steps < 1 or num_steps % every:
         raise ValueError(f"num_steps ({num_steps}) is a positive multiple of record_every ({every})")
 
-    def step(logits, k):
+    def step(logits: Logits, k: Step) -> tuple[Logits, None]:
         return update(logits, step_size(k), jax.random.fold_in(key, k)), None
 
-    def stretch(logits, first):
+    def stretch(logits: Logits, first: Step) -> tuple[Logits, Logits]:
         logits, _ = jax.lax.scan(step, logits, first + jnp.arange(every))
         return logits, logits
 

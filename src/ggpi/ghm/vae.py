@@ -112,6 +112,10 @@ class VAE(AbstractGHM):
         fit, divergence = self._bound(state, action, target, noise)
         return -(fit + divergence) - self.frame.log_volume
 
+    def divergence(self, state: States, action: Actions, target: States) -> Values:
+        """KL(q(·|c, x′) ‖ p(·|c)): the latent's share of the bound."""
+        return self._bound(state, action, target, jnp.zeros((*jnp.shape(target)[:-1], self.latent)))[1]
+
     def log_prob_bound(
         self, target: States, state: States, action: Actions, *, num_samples: int = 64, key: Key
     ) -> Values:
@@ -119,7 +123,7 @@ class VAE(AbstractGHM):
         contexts, y = self._contexts(state, action), self.frame.change(state, target)
         posterior, prior = self._posterior(contexts, y), _gaussian(self.prior(silu(contexts[1])))
 
-        def log_ratio(noise):
+        def log_ratio(noise: Float[Array, "z"]) -> Float[Array, "*b"]:
             z = posterior[0] + posterior[1] * noise
             fit = log_normal(y, *self._decode(contexts[2], z))
             return fit + log_normal(z, *prior) - log_normal(z, *posterior)

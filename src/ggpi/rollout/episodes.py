@@ -24,8 +24,8 @@ from jaxtyping import Bool, Integer, Shaped
 from ggpi.data import Transitions
 from ggpi.data.spaces import Reader, executed
 from ggpi.data.transitions import episode_ends, numbered
+from ggpi.envs.environment import Dynamics
 from ggpi.envs.making import check_finite, naming
-from ggpi.envs.world import Dynamics
 
 Rows = Shaped[np.ndarray, "B ..."]
 Mask = Bool[np.ndarray, "B"]

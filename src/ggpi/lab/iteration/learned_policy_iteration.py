@@ -1,11 +1,11 @@
 """Policy iteration with learned models: does depth 2 save iterations when nothing is exact?
 
-Algorithm 1 with networks in the place of tables, in a gridworld that is seen through noisy vectors
+Algorithm 1 with networks instead of tables, in a gridworld that is observed as noisy vectors
 (`ggpi.lab.iteration.coin_corridor`). Iteration k
 
-    1  learns μ_γ and μ_β of πₖ by CEMC, from episodes that start anywhere with a random action and go on with πₖ
+    1  learns μ_γ and μ_β of πₖ by CEMC, from episodes that start anywhere with a random action and continue with πₖ
     2  estimates Q^ν(x, a) of every ν ∈ Π and every action in a batch of states, by composing samples
-    3  teaches πₖ₊₁, a softmax network, the greedy actions of max_ν Q^ν by cross-entropy
+    3  trains πₖ₊₁, a softmax network, on the greedy actions of max_ν Q^ν by cross-entropy
 
     newest    Π = {πₖ}: policy iteration
     gpi       Π = {π₀, …, πₖ}: GPI over all policies so far, their models kept
@@ -71,7 +71,7 @@ class Config:
     num_episodes: int = 5_000
     """Episodes of each policy: a random cell, a random action, then the policy."""
     episode_steps: int = 66
-    """Steps of an episode: as many as CEMC asks for, γ⁶⁶ < 10⁻³."""
+    """Steps of an episode: as many as CEMC needs, γ⁶⁶ < 10⁻³."""
     recipe: Recipe = RECIPE
     """How the models of one policy are trained."""
     num_states: int = 512
@@ -162,7 +162,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 
 def solve(config: Config, start: str, iterations: int, seed: int) -> dict[str, list[float]]:
-    """The returns of π₀, π₁, … of each method. The methods part after π₁: of one policy there is one set."""
+    """The returns of π₀, π₁, … of each method; with a single policy all methods are the same, so they share π₁."""
     world, key = CoinCorridor(config.length), jax.random.key(seed)
     planned = world.start(config.num_states, np.random.default_rng(seed))
     early, found = {}, {}
@@ -206,7 +206,7 @@ def improved_over(method: str, num_policies: int, alpha: float) -> GSPs:
 def summary(runs: Sequence[Sequence[float]], stated: float) -> dict[str, Any]:
     """Returns after each iteration with 90% intervals, and the iterations until the stated one.
 
-    A run that never reaches it counts with one iteration more than it had, and is told: the mean is a lower bound.
+    A run that never reaches it counts with one iteration more than it had and as censored: the mean is a lower bound.
     """
     curves = np.array(runs)
     reached = curves >= stated

@@ -111,7 +111,7 @@ def score(world: CoinCorridor, policy: CategoricalPolicy, gamma: float, num_view
 
 def share(world: CoinCorridor, pi: Any, gamma: float) -> float:
     """The mean of V^π over all cells as a share of V*'s."""
-    reward = rewards.arrival(world.paid)
+    reward = rewards.arrival(world.arrival_rewards)
     best = q_star(world.mdp, reward, gamma).max(axis=1)
     return float(world.mdp.v(pi, reward, gamma).mean() / best.mean())
 
@@ -124,7 +124,7 @@ def exact_returns(
     right = np.tile(np.eye(NUM_ACTIONS)[RIGHT], (world.mdp.num_states, 1))
     found = policy_iteration(
         world.mdp,
-        rewards.arrival(world.paid),
+        rewards.arrival(world.arrival_rewards),
         gamma,
         alpha,
         depth=depth,

@@ -22,6 +22,7 @@ from ggpi.lab.agents import budget
 from ggpi.lab.cells import Cells, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
+from ggpi.lab.maze.calibration import calibration
 from ggpi.lab.maze.models import RECIPE, MazeFit, models
 from ggpi.rewards import target
 
@@ -122,7 +123,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 def calibrate(config: Config, seed: int) -> list[dict[str, Any]]:
     """How near the models are to simulation, before any planning."""
     ghms = models(_fit(config, seed))
-    return maze.calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
+    return calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
 
 
 def _fit(config: Config, seed: int) -> MazeFit:

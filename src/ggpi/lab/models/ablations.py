@@ -1,15 +1,15 @@
 """What matters for a VAE model: learning rate, KL weight, latent size, and what it predicts.
 
 The appendix names a light search: learning rates 3e-5 to 1e-3, KL weights 1 to 100. Here one setting at a time
-departs from the default, and the paper's own (KL weight 20, constant rate 3e-4, one-step CETD) stands beside it.
+differs from the default, with the paper's own (KL weight 20, constant rate 3e-4, one-step CETD) for comparison.
 
     −ELBO    of true futures, at KL weight 1 whatever the loss's weight was
     energy   energy distance to true futures
-    KL       mean KL(q ‖ p) of the latent in nats: 0 when the latent says nothing, and the model is one Gaussian
+    KL       mean KL(q ‖ p) of the latent in nats: 0 when the latent is unused, and the model is one Gaussian
 
-In frames of unit scale and after a few thousand steps, weights of 20 and more silence the latent altogether: the
-library's default is 1. Small rates are merely slow. To predict the state itself costs much, eight latent
-dimensions neither help nor hurt.
+In frames of unit scale and after a few thousand steps, weights of 20 and more collapse the latent: the library's
+default is 1. Small rates are merely slow. Predicting the state itself is much worse; eight latent dimensions neither
+help nor hurt.
 """
 
 from collections.abc import Callable
