@@ -1,4 +1,4 @@
-"""`ggpi play MODELS --reward …`: an agent in the environment of its models, for a reward that nobody trained on."""
+"""`ggpi play MODELS --reward …`: an agent acts in the environment of its models, for a new reward."""
 
 import contextlib
 import functools
@@ -32,9 +32,9 @@ from ggpi.rollout.episodes import Singles, follow
 
 Add = Callable[[gymnasium.Env], None]
 UNSEEN = (
-    "all plans were worth 0 in every step: no sampled future reached the reward, so policies were chosen at random. "
-    "Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, such as "
-    "a target with a larger radius"
+    "the value of all plans was 0 in every step: no sampled future reached the reward, so policies were chosen at "
+    "random. Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, "
+    "such as a target with a larger radius"
 )
 
 
@@ -81,8 +81,8 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoRewardWarning)  # of one state; below it is of all
             for i in range(config.episodes):
-                told = functools.partial(advance, i)
-                episodes.append(run_episode(agent, reward, env, world, config, i, add, told))
+                report = functools.partial(advance, i)
+                episodes.append(run_episode(agent, reward, env, world, config, i, add, report))
         advance(config.episodes, "")
     if not any(episode.is_sighted for episode in episodes):
         warnings.warn(UNSEEN.format(config.samples, config.depth), NoRewardWarning, stacklevel=2)
@@ -143,7 +143,7 @@ def run_episode(
     config: PlayConfig,
     i: int,
     add: Add,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Episode:
     """One episode until the environment ends it; the same seed, the same episode."""
     key, plans = jax.random.fold_in(jax.random.key(config.seed), i), []
@@ -158,7 +158,7 @@ def run_episode(
     for step in follow(copies, choose, config.max_steps):
         rewards.append(_reward(reward, step.state[0], step.action[0], step.next_state[0]))
         add(env)
-        told(f"step {len(rewards)}")
+        report(f"step {len(rewards)}")
         if step.ended[0]:
             end = "terminated" if step.is_done[0] else "time"
     heads = np.array([agent.gsps[int(plan.best)].head for plan in plans])

@@ -217,7 +217,7 @@ def _baselines(results: dict[str, Any], config: Config) -> dict[str, Any]:
 
 
 def _same_starts(results: dict[str, Any], config: Config, depth: int) -> dict[str, Any]:
-    """The learned models on the oracle's episodes alone, with as many samples."""
+    """The learned models on the oracle's episodes, with as many samples."""
     parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
     return _summary([{"steps": part["steps"][: config.oracle_episodes]} for part in parts])
 

@@ -1,4 +1,4 @@
-"""What the agents imagine and what they do: GPI and depth-2 GGPI from the same start.
+"""What the agents plan and what they do: GPI and depth-2 GGPI from the same start.
 
 Left, the models' samples at the first step: for every GSP of depth 1, the states after a geometric time; at depth
 2, both segments of the best plan. Then samples along the episode, and the whole trajectory, blue to red with time.
@@ -46,7 +46,7 @@ class Config:
     episodes: int = 10
     """Episodes of each agent for the table."""
     pairs: int = 32
-    """Pairs (x, a) at which the models are held against simulation, and futures of each."""
+    """Pairs (x, a) at which the models are compared with simulation, and futures of each."""
 
 
 PRESETS = {

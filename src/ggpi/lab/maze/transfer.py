@@ -2,11 +2,11 @@
 
 The maze is UMaze, or for the full size a hook: a U with one more corner, drawn in `HOOK`. A ball starts in the
 first cell. A plan of n policies imagines n − 1 turns, so targets behind two turns are out of sight for depth 2 and
-in sight for depth 3. Out of sight every plan is worth nothing, and the ball wanders until it sees something.
+in sight for depth 3. Out of sight the value of every plan is 0, and the ball wanders until a target comes in sight.
 
 Equal budgets as for the ant: n samples for each of 16 GSPs at depth 2, 4n for each of 4 at depth 1, n/4 of 64 at
-depth 3, n/16 of 256 at depth 4. The oracle plans with the simulator in the models' place: what perfect models would
-score. Beside them: each policy alone, random switching, and a guide who knows the maze.
+depth 3, n/16 of 256 at depth 4. The oracle plans with the simulator instead of models: the score of perfect
+models. Beside them: each policy alone, random switching, and a guide who knows the maze.
 """
 
 from dataclasses import dataclass, replace
@@ -68,7 +68,7 @@ class Config:
     training_steps: int = 50_000
     """Steps of training."""
     num_pairs: int = 64
-    """Pairs (x, a) at which models are held against simulation, and simulated futures of each."""
+    """Pairs (x, a) at which models are compared with simulation, and simulated futures of each."""
 
     def __post_init__(self):
         if not {2, 3} <= set(self.depths):
@@ -138,7 +138,7 @@ def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:
 
 
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
-    """Episodes of the same planner with the simulator in the models' place."""
+    """Episodes of the same planner with the simulator instead of models."""
     return play(config, oracle(PointMaze(config.maze), depth, config.oracle_samples))
 
 
@@ -166,7 +166,7 @@ def random_switching(config: Config) -> dict[str, Any]:
 
 
 def guided(config: Config) -> dict[str, Any]:
-    """Episodes of the same policies, chosen by one who knows the maze."""
+    """Episodes of the same policies, chosen by a guide who knows the maze."""
     return play(config, maze.guide(PointMaze(config.maze)))
 
 
@@ -180,7 +180,7 @@ def play(config: Config, decide: agents.Decide) -> dict[str, Any]:
 
 
 def picture(config: Config) -> dict[str, Any]:
-    """An episode at depth 3 to a target behind two turns, and the samples of its first plan, more than else."""
+    """An episode at depth 3 to a target behind two turns, and the samples of its first plan, with more samples."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
     given = maze.tasks(world, (2,), 1, seed)
     ghms = models(_fit(config, 0))

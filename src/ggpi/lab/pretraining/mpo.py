@@ -179,7 +179,7 @@ def round_of(
 
 
 def relabel(walk: Walk, batches: dict[str, np.ndarray], rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """The same steps with directions drawn anew, and paid accordingly."""
+    """The same steps with new directions, and the rewards for these."""
     direction = rng.integers(4, size=batches["direction"].shape)
     state, action, following, fell = (batches[name] for name in ("state", "action", "next_state", "fell"))
     reward = rewards(walk, state, action, following, direction, fell)

@@ -5,7 +5,7 @@ All ants walk for some steps, then the network is updated on what they met:
     L = − E[min(ρ Â, clip(ρ, 1 ± ε) Â)] + E[(V − V̂)²] − c H,    ρ = π(a|x)/π_old(a|x),
 
 with generalised advantages Â. A trajectory is cut where the direction changes; there, as at the end of an
-episode, the value of the *old* direction goes on, and only a fall is worth nothing.
+episode, the value of the *old* direction is bootstrapped, and only after a fall the value is 0.
 """
 
 from __future__ import annotations
