@@ -8,10 +8,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ggpi._jax.batching import Function, over_axes
-from ggpi.types import Policy
+from ggpi.types import ArrayLike, Policy
 
 Lead = tuple[int, ...]
 
