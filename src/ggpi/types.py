@@ -7,11 +7,12 @@ Exact arrays are NumPy float64; sampled and learned ones are JAX float32.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real as RealNumber
 from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
 
 Key = PRNGKeyArray
@@ -22,6 +23,8 @@ Indices = Int[np.ndarray, "..."]
 Scalar = SupportsFloat
 """A real number of Python, NumPy or JAX; `ggpi.mdp.tabular.check_gamma` and its like make a float of it."""
 Numbers = Real[np.ndarray, "..."] | Real[Array, "..."]
+ArrayLike = npt.ArrayLike | Sequence[object]
+"""What `np.asarray` reads; at run time NumPy's own alias does not include tuples."""
 
 
 @runtime_checkable

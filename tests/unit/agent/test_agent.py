@@ -304,7 +304,7 @@ def test_a_reward_that_fails_names_its_sample(learned, function, words):
 def test_a_reward_of_the_wrong_shape_is_refused_at_once(learned):
     with pytest.raises(ValueError, match=r"one number for one state, got shape \(2,\)"):
         ggpi.GGPIAgent(learned, rewards.arrival(lambda state: state), depth=1)
-    with pytest.raises(TypeError, match="says when it pays"):
+    with pytest.raises(TypeError, match="wrap reward functions"):
         ggpi.GGPIAgent(learned, lambda state: 0.0, depth=1)
 
 
