@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike
 from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
 from ggpi.evaluation.queries import Estimate, Jump, estimate, largest_call, summary
-from ggpi.evaluation.rewards import SampledReward, checked_reward, sampled_reward
+from ggpi.evaluation.rewards import checked_reward, sampled_reward
 from ggpi.evaluation.tree import Tree, build_tree, tree_of
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
+from ggpi.mdp.tabular import TabularMDP
 from ggpi.rewards import Reward, as_reward
 from ggpi.switching import GSP, GSPs, Segment, gsp_set, segments
 from ggpi.types import Key, Numbers, Sampler, indices, whole
@@ -129,9 +130,8 @@ def evaluate_pairs_sampled(
     gsps = gsp_set(gsps)
     ghms.check(gsps)
     pairs = np.indices((ghms.mdp.num_states, ghms.mdp.num_actions))
-    scored = _scored(ghms, reward)
-    tree, _ = tree_of(gsps, ghms.gamma, scored.form)
-    found = _at_pairs(tree, ghms, ghms.sampler(), scored, *pairs, num_samples, key)
+    tree, _ = tree_of(gsps, ghms.gamma, as_reward(reward).form)
+    found = _at_pairs(tree, ghms, ghms.sampler(), reward, *pairs, num_samples, key)
     return QValues(found.mean, gsps, ghms.policies, found.stderr)
 
 
@@ -150,7 +150,8 @@ def evaluate_gsp_sampled(
     Paper: Eq 6
     """
     ghms.check(GSPs((gsp,)))
-    return _along(gsp.segments(ghms.gamma), ghms, ghms.sampler(), reward, state, action, num_samples, key)
+    tree = _along(gsp.segments(ghms.gamma), ghms, reward)
+    return _only(_at_pairs(tree, ghms, ghms.sampler(), reward, state, action, num_samples, key))
 
 
 def evaluate_markov_sampled(
@@ -173,7 +174,8 @@ def evaluate_markov_sampled(
     if num_segments > 1:
         _check_alphas(ghms, f"a chain of {num_segments} segments")
     chain = segments([policy] * num_segments, ghms.alphas[:1] * (num_segments - 1), ghms.gamma)
-    return _along(chain, ghms, ghms.sampler(), reward, state, action, num_samples, key)
+    tree = _along(chain, ghms, reward)
+    return _only(_at_pairs(tree, ghms, ghms.sampler(), reward, state, action, num_samples, key))
 
 
 def evaluate_janner_sampled(
@@ -193,8 +195,8 @@ def evaluate_janner_sampled(
     ghms.check(GSPs((GSP((policy,)),)))
     _check_alphas(ghms, "this estimate")
     sampler = Composing(ghms.sampler(), ghms.horizon(ghms.alphas[0]))
-    chain = segments([policy], [], ghms.gamma)
-    return _along(chain, ghms, sampler, reward, state, action, num_samples, key)
+    tree = _along(segments([policy], [], ghms.gamma), ghms, reward)
+    return _only(_at_pairs(tree, ghms, sampler, reward, state, action, num_samples, key))
 
 
 class Composing(eqx.Module):
@@ -241,8 +243,8 @@ class Composing(eqx.Module):
         return jax.lax.while_loop(lambda carry: carry[0] < count.max(), segment, (jnp.array(1), first))[1]
 
 
-def _along(
-    chain: tuple[Segment, ...],
+def _at_pairs(
+    tree: Tree,
     ghms: GHMs,
     sampler: Sampler,
     reward: Reward | ArrayLike,
@@ -251,41 +253,27 @@ def _along(
     num_samples: int,
     key: Key,
 ) -> Estimate:
-    """Estimates [*pairs] by one chain of segments."""
-    scored = _scored(ghms, reward)
-    tree, _ = build_tree([chain], ghms.gamma, scored.form)
-    found = _at_pairs(tree, ghms, sampler, scored, state, action, num_samples, key)
-    return Estimate(found.mean[0], found.stderr[0])
-
-
-def _at_pairs(
-    tree: Tree,
-    ghms: GHMs,
-    sampler: Sampler,
-    scored: SampledReward,
-    state: ArrayLike,
-    action: ArrayLike,
-    num_samples: int,
-    key: Key,
-) -> Estimate:
     """Estimates [N, *pairs] at pairs of a finite MDP."""
     check_process()
-    state, action = _checked_pairs(ghms.mdp.num_states, ghms.mdp.num_actions, state, action)
+    state, action = _checked_pairs(ghms.mdp, state, action)
+    scored = sampled_reward(ghms.mdp.checked_reward(reward), ghms.sampler())
     first = np.broadcast_to(action.reshape(1, -1, 1), (len(ghms.policies), action.size, 1))
     query = Jump(sampler, scored, state.ravel(), first, tree)
     found = estimate(query, whole(num_samples, "num_samples"), largest=CACHED, key=checked_key(key))
     return Estimate(*(part.reshape(len(part), *state.shape) for part in found))
 
 
-def _scored(ghms: GHMs, reward: Reward | ArrayLike) -> SampledReward:
-    return sampled_reward(ghms.mdp.checked_reward(reward), ghms.sampler())
+def _along(chain: tuple[Segment, ...], ghms: GHMs, reward: Reward | ArrayLike) -> Tree:
+    return build_tree([chain], ghms.gamma, as_reward(reward).form)[0]
 
 
-def _checked_pairs(
-    num_states: int, num_actions: int, state: ArrayLike, action: ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    state = indices(state, num_states, "states").astype(np.int32)
-    action = indices(action, num_actions, "actions").astype(np.int32)
+def _only(found: Estimate) -> Estimate:
+    return Estimate(found.mean[0], found.stderr[0])
+
+
+def _checked_pairs(mdp: TabularMDP, state: ArrayLike, action: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    state = indices(state, mdp.num_states, "states").astype(np.int32)
+    action = indices(action, mdp.num_actions, "actions").astype(np.int32)
     for what, values in (("states", state), ("actions", action)):
         if not values.size:
             raise ValueError(f"no {what} are given; at least one is needed")

@@ -147,6 +147,10 @@ def test_standard_errors_have_bessels_correction(n):
     mean, stderr = sampled([ggpi.GSP((0,))], InOrder(num_samples=n), reward, [5, 6], n)
     np.testing.assert_allclose(mean[0], reward[[5, 6]] + 9 * reward[:n].mean(), rtol=1e-5)
     np.testing.assert_allclose(stderr[0], 9 * reward[:n].std(ddof=1) / n**0.5, rtol=1e-4)
+    one = ggpi.evaluate_sampled(
+        [ggpi.GSP((0,))], InOrder(num_samples=n), reward, 5, 0, num_samples=n, key=jax.random.key(0)
+    )
+    np.testing.assert_allclose([one.mean, one.stderr], [mean[:, 0], stderr[:, 0]], rtol=1e-5)
 
 
 def test_parts_of_a_large_estimate_have_noise_of_their_own(monkeypatch):
