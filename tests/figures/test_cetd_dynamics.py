@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import cetd_dynamics as experiment
+from ggpi.lab.finite import cetd_dynamics_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_thinning_keeps_the_early_and_the_last():
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert experiment.table(metrics).row_count == 4
-    figure = experiment.plot(metrics)
+    assert experiment_figure.table(metrics).row_count == 4
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 4
     figure.canvas.draw()

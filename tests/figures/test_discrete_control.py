@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.discrete import control as experiment
+from ggpi.lab.discrete import control_figure as experiment_figure
 from ggpi.lab.discrete.environments import WORLDS
 from ggpi.lab.discrete.oracle import Oracle
 from ggpi.rewards import arrival, target
@@ -26,8 +27,8 @@ def test_the_tiny_run_has_every_way_of_acting():
         for mode in experiment.MODES:
             assert {f"{mode}, depth 1", f"{mode}, no terminal"} <= set(names)
         assert names[-2:] == ["head, true futures", "all, true futures"]
-    assert len(experiment.table(metrics)) == len(panel["tasks"])
-    assert len(experiment.plot(metrics).axes) == len(panel["tasks"])
+    assert len(experiment_figure.table(metrics)) == len(panel["tasks"])
+    assert len(experiment_figure.plot(metrics).axes) == len(panel["tasks"])
 
 
 def test_a_lacking_package_is_named_before_anything_runs(monkeypatch):

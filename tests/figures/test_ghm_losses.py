@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.models import losses as experiment
+from ggpi.lab.models import losses_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +54,8 @@ def test_ll2td_is_the_worst_loss_of_a_flow_as_in_fig_18(metrics):
 
 @pytest.mark.slow
 def test_table_and_figure_come_from_metrics(metrics):
-    assert [shown.row_count for shown in experiment.table(metrics)] == [6]
-    figure = experiment.plot(metrics)
+    assert [shown.row_count for shown in experiment_figure.table(metrics)] == [6]
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 3
     figure.canvas.draw()
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ggpi.diagnosis.distances import nearest
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.models import one_step as experiment
+from ggpi.lab.models import one_step_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +53,8 @@ def test_horizons_are_sorted():
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert experiment.table(metrics).row_count == 3
-    figure = experiment.plot(metrics)
+    assert experiment_figure.table(metrics).row_count == 3
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 2
     figure.canvas.draw()
 

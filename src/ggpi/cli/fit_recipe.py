@@ -10,7 +10,7 @@ from ggpi.learning.losses import CETD, LOSSES
 from ggpi.learning.recipe import CPU, MODELS, Recipe
 
 if TYPE_CHECKING:
-    from ggpi.cli.fit import WorldConfig
+    from ggpi.cli.fit_environment import WorldConfig
 
 ModelName = Literal["vae", "flow"]
 LossName = Literal["cetd", "cemc", "ll2td"]

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,7 +21,7 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.data.spaces import state_reader
 from ggpi.diagnosis.report import names
 from ggpi.envs.making import make, name_of
-from ggpi.evaluation.rewards import OnHost, checked_payment, pay_all
+from ggpi.evaluation.rewards import OnHost, Table, checked_reward, rewards_at
 from ggpi.ghm.base import GHMs
 from ggpi.policies import PolicyBank
 from ggpi.policies.checks import check_policies
@@ -253,7 +254,8 @@ def checked_values(reward: Reward, states: np.ndarray, actions: np.ndarray) -> A
     """The reward's values for `paid_for`, after a check on the shapes of a state and an action."""
     shapes = [jax.ShapeDtypeStruct(part.shape[1:], part.dtype) for part in (states, actions)]
     shape = () if callable(reward.values) else np.shape(reward.values)
-    return checked_payment(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None)
+    values = checked_reward(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None).values
+    return values if callable(values) else Table(jnp.asarray(values, jnp.float32))
 
 
 def paid_for(
@@ -261,8 +263,8 @@ def paid_for(
 ) -> np.ndarray:
     """The rewards of true steps [B]."""
     parts = {"state": (states,), "state_action": (states, actions), "arrival": (next_states,)}[form]
-    pay = pay_all if isinstance(values, OnHost) else _pay
+    pay = rewards_at if isinstance(values, OnHost) else _pay
     return np.asarray(pay(values, *(part[None, :, None] for part in parts)))[0, :, 0]
 
 
-_pay = jit(pay_all)
+_pay = jit(rewards_at)

@@ -12,11 +12,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
 from ggpi._jax.jit import fast_jit
-from ggpi.ghm.base import AbstractGHM
-from ggpi.learning.losses import Problem
+from ggpi.ghm.abstract import AbstractGHM, AbstractObserver
+from ggpi.learning.losses import Batch, Problem
 from ggpi.learning.recipe import Recipe
 from ggpi.types import Key
 
@@ -77,7 +77,7 @@ def _run(chunk: _Chunk, state: TrainState) -> tuple[TrainState, Float[Array, "n 
     """One program for any number of steps: compiled for each number, a step would be rounded in several ways."""
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def step(i, carry):
+    def step(i: Int[Array, ""], carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
         arrays, losses = carry
         state, loss = _step(chunk.training, eqx.combine(arrays, static), chunk.first + i)
         return eqx.filter(state, eqx.is_array), losses.at[i].set(loss)
@@ -99,14 +99,15 @@ def _step(training: Training, state: TrainState, i: Int[Array, ""]) -> tuple[Tra
     slow = state.models if state.slow is None else state.slow
 
     @functools.partial(eqx.filter_value_and_grad, has_aux=True)
-    def total(models):
+    def total(models: AbstractGHM) -> tuple[Float[Array, ""], tuple[Float[Array, "M"], Batch]]:
         losses, batch = recipe.loss.batch(models, slow, training.problem, recipe.batch_size, key=key)
         return losses.sum(), (losses, batch)
 
     (_, (losses, batch)), gradient = total(state.models)
     updates, moments = _optimiser(recipe).update(gradient, state.moments)
     models = eqx.apply_updates(state.models, updates)
-    models = jax.vmap(lambda model, *seen: model.observe(*seen))(models, *batch)
+    if isinstance(models, AbstractObserver):
+        models = jax.vmap(lambda model, *seen: model.observe(*seen))(models, *batch)
     return TrainState(models, recipe.loss.slow_copy(state.slow, models, i), moments), losses
 
 

@@ -24,7 +24,7 @@ from ggpi._jax.batching import over_models
 from ggpi._jax.densities import log_normal
 from ggpi._jax.random import quick
 from ggpi.data import Transitions
-from ggpi.ghm.base import AbstractDensityGHM, AbstractGHM
+from ggpi.ghm.abstract import AbstractDensityGHM, AbstractGHM
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.learning.targets import Dataset, draw_rows, follow, n_step_dataset, trajectory_dataset
 from ggpi.policies.bank import PolicyBank
@@ -202,7 +202,7 @@ LOSSES: dict[str, Loss] = {"cetd": CETD(), "cemc": CEMC(), "ll2td": LL2TD()}
 def cross_entropy(models: AbstractGHM, batch: Batch, *, key: Key) -> Float[Array, "M"]:
     """The mean over a batch of each model's bound of −log μ(target|x, a)."""
     noise = jax.random.normal(quick(key), (*batch.state.shape[:2], models.loss_noise_size))
-    return jax.vmap(lambda model, *args: model.losses(*args))(models, *batch, noise).mean(axis=1)
+    return jax.vmap(lambda model, *args: model.loss(*args))(models, *batch, noise).mean(axis=1)
 
 
 def sample_ahead(

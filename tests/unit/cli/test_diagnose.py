@@ -8,8 +8,8 @@ import pytest
 
 import ggpi
 from ggpi._jax.batching import stack
-from ggpi.cli import diagnose as model_report
 from ggpi.cli import diagnose_figure as model_picture
+from ggpi.cli import diagnose_report as model_report
 from ggpi.cli.diagnose_figure import Panel
 from ggpi.cli.main import main
 from ggpi.data import write_npz

@@ -15,8 +15,8 @@ import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.ghm.vae
 import ggpi.learning.losses
-from ggpi.cli import fit as own_world
 from ggpi.cli import fit_directory as world_file
+from ggpi.cli import fit_environment as own_world
 from ggpi.cli.main import main
 from ggpi.data import write_npy, write_npz
 from ggpi.ghm import GHMs
@@ -301,7 +301,7 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--data", "missing.npz"], "missing.npz"),
         ([*PENDULUM, "--data", "other.npz"], "other.npz: state has shape (4,), a state of Pendulum-v1 has 3"),
         ([*PENDULUM, "--vecnormalize", "missing.pkl", "--policies", "swing.zip"], "missing.pkl"),
-        ([*PENDULUM, "--preset", "tiny"], "--preset is the ant's"),
+        ([*PENDULUM, "--preset", "tiny"], "--preset only applies to ggpi fit ant"),
         ([*PENDULUM, "--out", "full"], "full holds files that are not of ggpi fit, such as mine.txt"),
         (["spider"], "no world is called 'spider'; the worlds are: ant"),
     ],

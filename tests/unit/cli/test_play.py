@@ -13,11 +13,11 @@ import pytest
 from gymnasium.spaces import Box
 
 import ggpi
-import ggpi.storage.errors
+import ggpi.agent.warnings
 from ggpi._jax.batching import stack
 from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main
-from ggpi.cli.play import Episode, PlayConfig, _filming, table
+from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, table
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
@@ -149,7 +149,7 @@ REWARD = ["--reward", "target:place=1,radius=1"]
     ("arguments", "words"),
     [
         ([], "--reward"),
-        (["--reward", "target:x=1,radius=1"], "no number of the state is called 'x'; there are place, speed"),
+        (["--reward", "target:x=1,radius=1"], "there is no state dimension 'x'; available: place, speed"),
         ([*REWARD, "--depth", "0"], "depth is at least 1, got 0"),
         ([*REWARD, "--samples", "0"], "num_samples is at least 1"),
         ([*REWARD, "--episodes", "0"], "episodes is at least 1, got 0"),

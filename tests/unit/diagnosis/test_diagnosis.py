@@ -14,7 +14,7 @@ from ggpi.diagnosis import recorded_futures, true_futures
 from ggpi.diagnosis.samples import draw
 from ggpi.envs import GymVectorEnv
 from ggpi.ghm import GHMs
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.linear import linear_policy, maze_policies

@@ -149,5 +149,5 @@ def test_losses_and_samples_of_a_batch_are_those_of_its_pairs(spec):
     x, a, target = (jnp.asarray(part[:6], jnp.float32) for part in (STATES, ACTIONS, AHEAD))
     noise = jnp.asarray(RNG.normal(size=(6, vae.noise_size)), jnp.float32)
     one_by_one = jax.vmap(vae.loss)(x, a, target, noise[:, :1])
-    np.testing.assert_allclose(vae.losses(x, a, target, noise[:, :1]), one_by_one, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(vae.loss(x, a, target, noise[:, :1]), one_by_one, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(vae.push(x, a, noise), jax.vmap(vae.push)(x, a, noise), rtol=1e-4, atol=1e-4)

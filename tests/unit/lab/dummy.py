@@ -3,10 +3,7 @@
 import dataclasses
 from functools import partial
 
-from rich.table import Table
-
-from ggpi.lab.contract import compute
-from ggpi.lab.style import figure
+from ggpi.lab.cells import compute
 
 CALLS: list[int] = []
 STOP_AT: list[int] = []
@@ -39,16 +36,3 @@ def square(n):
 def run(config, cells=compute):
     results = cells({f"squares/n-{n}": partial(square, n) for n in config.numbers})
     return {"gamma": config.gamma, "squares": tuple(result["square"] for result in results.values())}
-
-
-def table(metrics):
-    table = Table("square")
-    for square in metrics["squares"]:
-        table.add_row(str(square))
-    return table
-
-
-def plot(metrics):
-    canvas, axes = figure()
-    axes[0, 0].plot(metrics["squares"])
-    return canvas

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ggpi.data import Transitions
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM, AbstractObserver
 from ggpi.learning.loop import Training, initial_state, run_chunk, score
 from ggpi.learning.losses import CETD, LL2TD, Problem
 from ggpi.learning.recipe import Recipe
@@ -20,7 +20,13 @@ from ggpi.policies.bank import PolicyBank
 KEY = jax.random.key(0)
 
 
-class Point(AbstractDensityGHM):
+class Unit(eqx.Module):
+    """A frame that changes nothing."""
+
+    log_volume: jax.Array
+
+
+class Point(AbstractDensityGHM, AbstractObserver):
     """N(x + centre, 1), which counts the batches that it has seen."""
 
     frame: Any
@@ -37,10 +43,7 @@ class Point(AbstractDensityGHM):
     def log_prob(self, target, state, action):
         return jax.scipy.stats.norm.logpdf(target, state + self.centre).sum()
 
-    def loss(self, state, action, target, noise):
-        return -self.log_prob(target, state, action)
-
-    def observe(self, states, actions, targets):
+    def observe(self, state, action, target):
         return Point(self.frame, self.centre, self.seen + 1)
 
 
@@ -63,7 +66,7 @@ def prepared(**changes):
     recipe = Recipe(**given)
     betas = [0.8, 0.0]
     problem = Problem(recipe.loss.dataset(walks(), 1, betas), PolicyBank([Still()]), jnp.array(betas))
-    models = Point(None, jnp.array([[-1.0], [1.0]]), jnp.zeros(2))
+    models = Point(Unit(jnp.zeros(2)), jnp.array([[-1.0], [1.0]]), jnp.zeros(2))
     return Training(problem, problem, KEY, recipe), initial_state(models, recipe)
 
 

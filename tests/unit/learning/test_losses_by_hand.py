@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from ggpi.data import Transitions
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.learning.losses import CEMC, CETD, LL2TD, Problem, act, sample_ahead
 from ggpi.policies.bank import PolicyBank
 
@@ -46,7 +46,7 @@ class Shifted(AbstractDensityGHM):
         return jax.scipy.stats.norm.logpdf(target, state + action + self.centre, self.scale).sum()
 
     def loss(self, state, action, target, noise):
-        return ((target - state - self.centre) ** 2).sum()
+        return ((target - state - self.centre) ** 2).sum(-1)
 
 
 class Constant(eqx.Module):

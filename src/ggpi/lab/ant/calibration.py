@@ -15,10 +15,10 @@ from ggpi.diagnosis.measures import moments
 from ggpi.diagnosis.samples import draw_at
 from ggpi.diagnosis.truth import on_policy_truth, random_rows
 from ggpi.envs.ant import AntDynamics, SparseAntVector
+from ggpi.envs.directions import HEADINGS
 from ggpi.ghm.base import GHMs
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.models import FitConfig, models
-from ggpi.lab.pretraining.walking import HEADINGS
 from ggpi.rollout.collection import collect
 
 

@@ -1,11 +1,11 @@
-"""What the maze's experiment is made of: tasks by the number of turns, episodes, a guide, models against simulation.
+"""Parts of `maze-transfer`: tasks by number of turns, episodes, a guide, and a comparison of models with simulation.
 
 A ball starts at rest in the first cell of a maze, and its target is the middle of another cell, give or take a
 tenth. The four policies know directions and nothing of walls: each runs until a wall stops it, and stays there. The
 *turns* of the shortest route tell how many policies a plan needs: none with depth 1, two with depth 3.
 
-Seeds lie apart: settings were chosen below `DATA`, models learn from worlds at `DATA`, they are held against
-simulation at `CALIBRATED`, and what is reported was measured on tasks at `REPORTED`, never seen before.
+Seeds are far apart: settings were chosen below `DATA`, models are trained on data from `DATA` and compared with
+simulation at `CALIBRATED`, and results are measured on new tasks, from `REPORTED`.
 """
 
 import heapq
@@ -16,10 +16,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from ggpi.envs.directions import DIRECTIONS, HEADINGS
 from ggpi.envs.maze import PointMaze
 from ggpi.lab.agents import Decide
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.linear import DIRECTIONS, LinearPolicy, maze_policies
+from ggpi.policies.linear import LinearPolicy, maze_policies
 
 GAMMA, ALPHA = 0.9, 0.1
 """μ_γ ends after 10 steps in the mean, μ_β with β = 0.81 after 5, which is 2 cells: a corridor."""
@@ -30,7 +31,6 @@ JITTER = 0.1
 SWITCH_EVERY, EPISODE = 60, 60
 """Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
 DATA, CALIBRATED, REPORTED = 1_000_000, 2_000_000, 3_000_000
-HEADINGS = np.array(list(DIRECTIONS.values()), float)
 
 Cell = tuple[int, int]
 
@@ -128,7 +128,7 @@ def _size(active: int, total: int) -> int:
 
 
 def guide(maze: PointMaze) -> Decide:
-    """One who knows the maze: the policy towards the next cell's middle of the shortest route, along it."""
+    """An agent that knows the maze: the policy towards the next cell's middle of the shortest route, along it."""
     bank = PolicyBank(policies())
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ COLOURS = (style.RED, style.YELLOW, style.BLUE, style.GREEN, style.PURPLE)
 
 
 def table(metrics: dict[str, Any]) -> list[Table]:
-    """Models against simulation; success by turns; what one more policy in a plan is worth; success by target."""
+    """Models against simulation; success by turns; what one more policy in a plan gains; success by target."""
     return [
         _calibration_table(metrics),
         _success_table(metrics),
@@ -59,7 +59,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     shown.add_column("agent")
     for turns in metrics["turns"]:
         shown.add_column(_turns(turns), justify="right")
-    rows = {f"depth {d}" + " (GPI)" * (d == "1"): row for d, row in metrics["learned"].items()}
+    rows = {style.depth_name(d): row for d, row in metrics["learned"].items()}
     rows |= {f"oracle, depth {d}": row for d, row in metrics["oracle"].items()}
     rows |= {f"depth {d} on the oracle's episodes": row for d, row in metrics["same_episodes"].items()}
     for name, row in (rows | metrics["baselines"]).items():
@@ -112,10 +112,10 @@ def _percent(row: dict[str, float], unit: float) -> str:
 
 
 def plot(metrics: dict[str, Any]) -> Figure:
-    """Success against depth, with learned models and with the simulator; a plan of depth 3; what came of it."""
+    """Success against depth, with learned models and with the simulator; a plan of depth 3; its episode."""
     canvas, axes = style.figure(1, 4, size=(2.9, 3.1))
     _draw_success(axes[0, 0], metrics, "learned", "learned models")
-    _draw_success(axes[0, 1], metrics, "oracle", "the simulator in their place")
+    _draw_success(axes[0, 1], metrics, "oracle", "the simulator instead")
     axes[0, 0].set_ylabel("targets reached, %")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=8, frameon=False)

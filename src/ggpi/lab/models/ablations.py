@@ -1,15 +1,15 @@
 """What matters for a VAE model: learning rate, KL weight, latent size, and what it predicts.
 
 The appendix names a light search: learning rates 3e-5 to 1e-3, KL weights 1 to 100. Here one setting at a time
-departs from the default, and the paper's own (KL weight 20, constant rate 3e-4, one-step CETD) stands beside it.
+differs from the default, with the paper's own (KL weight 20, constant rate 3e-4, one-step CETD) for comparison.
 
     −ELBO    of true futures, at KL weight 1 whatever the loss's weight was
     energy   energy distance to true futures
-    KL       mean KL(q ‖ p) of the latent in nats: 0 when the latent says nothing, and the model is one Gaussian
+    KL       mean KL(q ‖ p) of the latent in nats: 0 when the latent is unused, and the model is one Gaussian
 
-In frames of unit scale and after a few thousand steps, weights of 20 and more silence the latent altogether: the
-library's default is 1. Small rates are merely slow. To predict the state itself costs much, eight latent
-dimensions neither help nor hurt.
+In frames of unit scale and after a few thousand steps, weights of 20 and more collapse the latent: the library's
+default is 1. Small rates are merely slow. Predicting the state itself is much worse; eight latent dimensions neither
+help nor hurt.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,16 @@ from functools import partial
 from typing import Any
 
 import jax
-import numpy as np
-from matplotlib.figure import Figure
-from rich.table import Table
 
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab import style
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, check_worlds, gather
 from ggpi.lab.models.losses import finite
 from ggpi.lab.models.scores import energies, likelihoods, simulated_truth
 from ggpi.learning.fitting import fit
 from ggpi.learning.losses import CETD
 from ggpi.learning.recipe import CPU, Recipe
-
-SCORES = {"negative_elbo": "−ELBO", "energy": "energy distance", "kl": "KL of the latent"}
-
 
 RECIPE = replace(CPU, steps=500_000, batch_size=5_120)
 Change = Callable[[Recipe], Recipe]
@@ -159,62 +152,3 @@ def train(config: Config, world_name: str, name: str) -> dict[str, Any]:
     models = ghms.models[0]
     scores = {"energy": energies(models, truth), **likelihoods(models, truth)}
     return {name: {"seeds": values, **mean_interval(finite(values))} for name, values in scores.items()}
-
-
-def describe(name: str) -> str:
-    """What a setting changes of the default."""
-    return SETTINGS[name][0]
-
-
-def table(metrics: dict[str, Any]) -> list[Table]:
-    """All scores, one table for each world."""
-    return [_table_of_world(metrics, world) for world in metrics["worlds"]]
-
-
-def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
-    shown = Table(
-        title=f"VAEs in {world}, β = {metrics['beta']:g}, after {metrics['steps']:,} steps",
-        caption="default: rate 1e-3, KL weight 1, 20-step; paper: 3e-4, 20, one-step\n"
-        f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; bold: least",
-    )
-    for column in ("setting", "−ELBO", "energy", "KL"):
-        shown.add_column(
-            column, justify="left" if column == "setting" else "right", no_wrap=column != "setting"
-        )
-    rows = select(metrics, world)
-    best = {score: min(rows, key=lambda row: row[score]["mean"]) for score in ("negative_elbo", "energy")}
-    for row in rows:
-        cells = []
-        for score, digits in (("negative_elbo", 2), ("energy", 3), ("kl", 2)):
-            half = (row[score]["high"] - row[score]["low"]) / 2
-            text = f"{row[score]['mean']:.{digits}f} ± {half:.{digits}f}"
-            cells.append(f"[bold]{text}[/bold]" if best.get(score) is row else text)
-        shown.add_row(describe(row["setting"]), *cells)
-    return shown
-
-
-def select(metrics: dict[str, Any], world: str) -> list[dict[str, Any]]:
-    """The runs of one world."""
-    return [run for run in metrics["runs"] if run["world"] == world]
-
-
-def plot(metrics: dict[str, Any]) -> Figure:
-    """One row of three panels for each world: every score of every setting."""
-    count = max(len(select(metrics, world)) for world in metrics["worlds"])
-    canvas, axes = style.figure(len(metrics["worlds"]), 3, size=(3.8, 0.9 + 0.28 * count), sharey="row")
-    for world, row in zip(metrics["worlds"], axes, strict=True):
-        runs = select(metrics, world)
-        for ax, (score, words) in zip(row, SCORES.items(), strict=True):
-            for place, run in enumerate(runs):
-                seeds = finite(run[score]["seeds"])
-                colour = style.RED if run["setting"] in ("default", "paper") else style.BLUE
-                ax.plot(seeds, np.full(len(seeds), place), "o", color=colour, alpha=0.4, markersize=4)
-                ax.plot(run[score]["mean"], place, "|", color=colour, markersize=12, markeredgewidth=2)
-            ax.set_title(words, fontsize=9, color=style.INK)
-            ax.grid(axis="x", color=style.GREY, linewidth=0.3)
-        row[1].set_xscale("log")
-        style.plain_log(row[1].xaxis)
-        row[0].set_yticks(range(len(runs)), [describe(run["setting"]) for run in runs], fontsize=7)
-        row[0].invert_yaxis()
-        row[0].set_ylabel(world, fontsize=9)
-    return canvas

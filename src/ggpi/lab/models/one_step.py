@@ -1,25 +1,24 @@
 """A geometric horizon model against a one-step model unrolled for a Geometric(1−β) number of steps.
 
 For perfect models the two are the same distribution, μ^π_β. Learned ones err in different places: a GHM
-bootstraps and so adds up errors while it is trained, a one-step model adds them up while it is asked. Both are VAEs
-of one architecture, trained side by side on the same transitions; the one-step model is the GHM of β = 0.
+bootstraps, so its errors accumulate in training; those of a one-step model accumulate when it is unrolled. Both are
+VAEs of one architecture, trained side by side on the same transitions; the one-step model is the GHM of β = 0.
 
-For every sample the nearest state of many simulated trajectories from the same (x, a) is sought:
+Each sample is compared with the nearest state of many simulated trajectories from the same (x, a):
 
     error     the distance to it, in units of the true displacement's standard deviation
-    horizon   the time at which the trajectory was there: the same rule for both models, for a sample of a
+    horizon   the time at which the trajectory was there: the same rule for both models, because a sample of a
               GHM has no time of its own
     lost      the share of samples that are farther than 20 such units from every simulated state
 
-Errors are medians over samples: a few lost ones would be all that a mean shows.
+Errors are medians over samples: a few lost ones would dominate a mean.
 
-Fresh simulated futures, treated in the same way, show the least error that can be seen. For the unrolled
-model the errors are also sorted by the number of steps that were really taken.
+Fresh simulated futures, treated in the same way, show the smallest measurable error. For the unrolled model the
+errors are also sorted by the number of steps that were taken.
 
-The paper's picture comes out: the one-step model is better near by, its error grows steadily, that of the GHM
-stays. Where they cross depends on world and budget. In the small, smooth worlds it is late (after 15 and about 40
-steps at the `cpu` size), beyond most of the mass of T, and by the energy distance the unrolled model wins. On the ant
-they are level from 4 to 8 steps, unrolled samples fly off after some twenty, and the GHM wins by far.
+As in the paper, the one-step model is better at short horizons and its error grows steadily, while that of the GHM
+stays level. Where they cross depends on the environment and the budget: late in small, smooth ones, early on the
+ant, where unrolled samples diverge.
 """
 
 from dataclasses import dataclass, replace
@@ -34,17 +33,17 @@ from ggpi.diagnosis.distances import mean_energy, nearest
 from ggpi.ghm.one_step import after
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, World, check_worlds, gather, pairs
-from ggpi.lab.models.one_step_figure import KINDS, plot, table
 from ggpi.lab.models.scores import draw
 from ggpi.learning.fitting import fit
 from ggpi.learning.recipe import CPU, PAPER, Recipe
 
-__all__ = ["Config", "plot", "run", "table"]
 EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
 """Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
 LONGEST = EDGES[-1] - 1
+KINDS = ("ghm", "one-step", "truth")
+"""What is measured: both models, and fresh simulated futures."""
 LOST = 20.0
 """Samples farther than this from every simulated state are lost."""
 
