@@ -39,7 +39,7 @@ DEPTHS = (1, 2, 3)
 class Actor(Protocol):
     """Anything that chooses actions for a batch of states."""
 
-    def act(self, states: np.ndarray, *, key: Key) -> Any: ...
+    def act(self, states: np.ndarray, /, *, key: Key) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ def compare(
     episodes, max_steps = whole(episodes, "episodes"), whole(max_steps, "max_steps")
     reward = as_reward(reward)
     agents = planners(ghms, reward) if agents is None else agents
-    _check_agents(agents)
+    _check(env, agents)
     bank, labels = PolicyBank(tuple(ghms.policies)), names(ghms.policies)
     actors: list[tuple[str, str, Actor]] = [(name, "policy", _Base(bank, k)) for k, name in enumerate(labels)]
     switching = _Switching(bank, max(ghms.alphas, default=1.0), episodes, seed)
@@ -158,7 +158,7 @@ def compare(
     return Comparison(tuple(scores), ghms.gamma, max_steps, seed)
 
 
-def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, Actor]:
+def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, GGPIAgent]:
     """GGPI agents at depths 1 (which is GPI), 2 and 3; `settings` are those of `GGPIAgent`."""
     depths = DEPTHS if ghms.alphas else DEPTHS[:1]
     return {
@@ -166,7 +166,12 @@ def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, Actor]:
     }
 
 
-def _check_agents(agents: Mapping[str, Actor]) -> None:
+def _check(env: object, agents: object) -> None:
+    if not (isinstance(env, str) or callable(env)):
+        raise TypeError(
+            "compare takes the id of an environment or a function that makes one, such as "
+            f"lambda: gymnasium.make('Pendulum-v1'), got {type(env).__name__}"
+        )
     if not isinstance(agents, Mapping):
         raise TypeError(f"agents is a dict, such as {{'depth 2': agent}}, got a {type(agents).__name__}")
     for name, agent in agents.items():
@@ -204,11 +209,6 @@ class _Episodes:
     """Copies of an environment that run side by side, so that each actor chooses all actions of a step in one call."""
 
     def __init__(self, env: str | Callable[[], gymnasium.Env], count: int, keys: Sequence[str] | None):
-        if not (isinstance(env, str) or callable(env)):
-            raise TypeError(
-                "compare takes the id of an environment or a function that makes one, such as "
-                f"lambda: gymnasium.make('Pendulum-v1'), got {type(env).__name__}"
-            )
         self.envs = [make(env) if isinstance(env, str) else env() for _ in range(count)]
         self.read = state_reader(self.envs[0].observation_space, keys)
 
