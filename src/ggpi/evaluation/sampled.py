@@ -125,7 +125,7 @@ def evaluate_pairs_sampled(
 ) -> QValues:
     """Q^ν(x, a) of every GSP at every pair of a finite MDP, from `num_samples` chains each.
 
-    Paper: Thm 3.2, Eq 6
+    Paper: Eq 6
     """
     gsps = gsp_set(gsps)
     ghms.check(gsps)
