@@ -19,7 +19,7 @@ import ggpi.ghm
 import ggpi.ghm.spline_flow
 import ggpi.ghm.vae
 from ggpi.diagnosis.distances import energy_distance
-from ggpi.envs import WorldVectorEnv
+from ggpi.envs import GymVectorEnv
 from ggpi.ghm import ExactGHM
 from ggpi.ghm.exact import Simulator
 from ggpi.ghm.one_step import unroll
@@ -89,7 +89,7 @@ class Unrolled(eqx.Module):
 
 @cache
 def transitions() -> ggpi.Transitions:
-    return ggpi.collect(WorldVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
+    return ggpi.collect(GymVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
 
 
 @cache

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from ggpi.diagnosis.distances import nearest
 from ggpi.lab.cells import as_stored
 from ggpi.lab.models import one_step as experiment
 from ggpi.lab.models import one_step_figure as experiment_figure
@@ -41,7 +42,7 @@ def test_nearest_states_have_a_distance_and_a_time():
     paths = np.zeros((1, 2, 3, 2))
     paths[0, 0, :, 0] = [1, 2, 3]
     paths[0, 1, :, 1] = [1, 2, 3]
-    errors, times = experiment.nearest(np.array([[[2.5, 0.0], [0.0, 1.2], [3.0, 4.0]]]), paths)
+    errors, times = nearest(np.array([[[2.5, 0.0], [0.0, 1.2], [3.0, 4.0]]]), paths)
     np.testing.assert_allclose(errors, [[0.5, 0.2, 10**0.5]])
     assert times[0, 1] == 1 and times[0, 0] in (2, 3) and times[0, 2] == 3
 

@@ -183,7 +183,7 @@ def field_texts(kind: type) -> dict[str, str]:
 
 
 def _shown(value: object) -> str:
-    """What is said of a default."""
+    """A default, in words."""
     if value is dataclasses.MISSING:
         return "(required)"
     if value is None or value in ((), ""):

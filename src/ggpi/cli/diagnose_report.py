@@ -101,9 +101,9 @@ def tables(numbers: dict[str, Any]) -> RenderableType:
         if any(names[0] in about for rows in numbers.values() for about in rows.values())
     }
     left_out = sum(about["left_out"] for rows in numbers.values() for about in rows.values())
-    again = f" {left_out} draws of T lay beyond the record and were drawn again." if left_out else ""
+    again = f" {left_out} draws of T were beyond the record and were redrawn." if left_out else ""
     return Group(
-        "Learned models against true futures",
+        "Learned models compared with true futures",
         Columns([_table(policy, rows, shown) for policy, rows in numbers.items()]),
         CAPTION + again,
         verdict_table(numbers, None if "action response" in shown else UNCHECKED),

@@ -1,4 +1,4 @@
-"""`ggpi fit ant`: the ant's models, held against simulation."""
+"""`ggpi fit ant`: the ant's models, and how they compare with simulation."""
 
 import math
 from dataclasses import asdict

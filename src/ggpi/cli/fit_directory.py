@@ -1,6 +1,6 @@
-"""`world.json`: which environment a directory of models belongs to, and what the numbers of its states are called.
+"""`world.json`: the environment of a directory of models, and the names of its state's coordinates.
 
-OUT/world.json     environment, keys, names of the state's numbers, actions; the settings of the fit
+OUT/world.json     environment, keys, names of the coordinates, actions; the settings of the fit
 OUT/data.npz       the transitions, if they were collected here
 OUT/models/        the models, as `ggpi.save` writes them; beside them checkpoints and metrics of `ggpi.fit`
 """
@@ -34,12 +34,12 @@ NAMES = {
     "Pendulum": ("cos", "sin", "speed"),
     "PointMaze": ("x", "y", "vx", "vy"),
 }
-"""What the numbers of some well-known states are called; those of other worlds are x0, x1, …"""
+"""Names of the coordinates of some well-known environments; those of others are x0, x1, …"""
 
 
 @dataclass(frozen=True)
 class World:
-    """An environment by name, and the names of its states' numbers."""
+    """An environment by name, and the names of its state's coordinates."""
 
     env: str
     """A Gymnasium id, with its module if that has to be imported: gymnasium_robotics:PointMaze_UMaze-v3."""
@@ -49,7 +49,7 @@ class World:
     keys: tuple[str, ...] = ()
     """Parts of a dictionary that make the state; none when observations are vectors."""
     options: dict[str, Any] = field(default_factory=dict)
-    """What else `gymnasium.make` is told."""
+    """Further arguments of `gymnasium.make`."""
     actions: str = ""
     """In words."""
 
@@ -69,7 +69,7 @@ class World:
 def look(
     name: str, keys: Sequence[str] = (), names: Sequence[str] = (), relative: Sequence[str] = ()
 ) -> tuple[World, Any]:
-    """The world of an environment's id, and its action space; what cannot be learned from is refused."""
+    """The world of an environment's id, and its action space; raises for what models cannot be learned of."""
     env = make(name)
     try:
         example = state_reader(env.observation_space, keys or None)(env.observation_space.sample())
@@ -97,7 +97,9 @@ def _names(env: gymnasium.Env, size: int, given: tuple[str, ...]) -> tuple[str, 
     spec = getattr(inner, "spec_of_state", None) or getattr(getattr(inner, "world", None), "spec", None)
     known = spec.names if spec else NAMES.get((env.spec.name if env.spec else "").split("_")[0], ())
     if len(given) > size or len(set(given)) < len(given):
-        raise ValueError(f"--names are different names of the state's {size} numbers, got {', '.join(given)}")
+        raise ValueError(
+            f"--names are different names of the state's {size} coordinates, got {', '.join(given)}"
+        )
     if not given and len(known) == size:
         return tuple(known)
     free = (name for i in itertools.count(len(given)) if (name := f"x{i}") not in given)

@@ -1,8 +1,8 @@
-"""`ggpi fit --env ID --policies a.zip b.zip`: models of an environment and policies that someone else made.
+"""`ggpi fit --env ID --policies a.zip b.zip`: models of policies of your own.
 
 Everything that can be wrong is found before the first step: the environment, its spaces, the policies' files and
 whether they belong there, names, horizons, and the directory. Transitions are collected by the policies taking turns,
-or read. A fit that was stopped goes on when the same command is given again.
+or read. Re-running the same command resumes an interrupted fit.
 """
 
 import contextlib
@@ -64,11 +64,11 @@ class WorldConfig:
     data: str | None = None
     """Transitions to learn from instead of collecting: .npz, .hdf5, a directory of .npy, or a Minari dataset."""
     keys: tuple[str, ...] = ()
-    """Parts of dictionary observations that make the state; leave goals out."""
+    """Keys of dictionary observations that make the state; leave goals out."""
     names: tuple[str, ...] = ()
-    """Names of the state's numbers, such as x,y,vx,vy; x0, x1, … for those without."""
+    """Names of the state's coordinates, such as x,y,vx,vy (default: x0, x1, …)."""
     relative: tuple[str, ...] = ()
-    """Names of positions in a world that is everywhere the same, such as x,y: models predict displacements."""
+    """Names of coordinates on which the dynamics do not depend, such as x,y: models predict displacements."""
     transitions: int = 100_000
     """Transitions to collect."""
     switch_every: int = 40
@@ -82,7 +82,7 @@ class WorldConfig:
     loss: LossName = "cetd"
     """cetd, cemc (recorded futures alone), or ll2td (biased; needs the model flow)."""
     n_step: int | None = None
-    """Recorded steps that cetd follows before the model is sampled; 20 unless said."""
+    """Recorded steps that cetd follows before the model is sampled; 20 by default."""
     batch_size: int = 256
     """Transitions per model and step."""
     learning_rate: float = 1e-3
@@ -90,9 +90,9 @@ class WorldConfig:
     decay: Literal["linear", "constant"] = "linear"
     """Whether the step size falls to zero over the run: linear or constant."""
     kl_weight: float | None = None
-    """Weight of the KL term in the VAE's loss; 1 unless said."""
+    """Weight of the KL term in the VAE's loss; 1 by default."""
     latent: int | None = None
-    """Latent dimensions of the VAE; 1 unless said."""
+    """Latent dimensions of the VAE; 1 by default."""
     vecnormalize: tuple[str, ...] = ()
     """A file of VecNormalize.save for all zips that are given without one (or one for each of these)."""
     deterministic: bool = False
@@ -199,7 +199,7 @@ def _saved(path: str) -> list[Any]:
 
 
 def transitions(config: WorldConfig, world: World, policies: Sequence[Any], out: Path) -> Transitions:
-    """Transitions that were given, kept from before, or are collected now."""
+    """Transitions from --data, from an earlier start of the same fit, or collected now."""
     if config.data is not None:
         data = read_data(config.data, world.keys)
         if np.shape(data.state)[1:] != (len(world.names),):

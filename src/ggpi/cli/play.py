@@ -26,7 +26,7 @@ FIELDS = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "termin
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Models, reward, agent, episodes and what is written."""
+    """Models, reward, episodes and what is written; and how the agent plans."""
     parser.add_argument("models", metavar="MODELS", type=Path, help="a directory of ggpi fit (required)")
     parser.add_argument("--reward", required=True, help="see below (required)")
     parser.add_argument(
@@ -34,6 +34,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE:ID",
         help="the models' environment, if a module has to be imported; runs its code",
     )
+    parser.add_argument(
+        "--episodes", type=int, default=5, metavar="N", help="number of episodes (default: 5)"
+    )
+    parser.add_argument(
+        "--max-steps", type=int, default=1000, metavar="N", help="longest episode, in steps (default: 1000)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of resets and samples (default: 0)"
+    )
+    parser.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="also play every base policy, random switching and all depths up to --depth: table, figure and numbers",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="directory of --compare (default: results/compare-MODELS)"
+    )
+    _add_agent_options(parser)
+
+
+def _add_agent_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--depth",
         type=int,
@@ -49,15 +71,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="samples for each switching policy (default: 100)",
     )
     parser.add_argument(
-        "--episodes", type=int, default=5, metavar="N", help="number of episodes (default: 5)"
-    )
-    parser.add_argument(
-        "--max-steps", type=int, default=1000, metavar="N", help="longest episode, in steps (default: 1000)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of resets and samples (default: 0)"
-    )
-    parser.add_argument(
         "--terminal",
         metavar="FILE.py:NAME",
         help="JAX predicate state → bool marking terminal states (use | and &, not or/and); runs FILE.py",
@@ -68,15 +81,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="how the first action is chosen. head: by the best plan's first policy; step, all: score every discrete "
         "action, with a model of the next state or with the models of the future; a number: score so many actions of "
         "each policy (default: head)",
-    )
-    parser.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="also play every base policy, random switching and all depths up to --depth: table, figure and numbers",
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="directory of --compare (default: results/compare-MODELS)"
     )
 
 

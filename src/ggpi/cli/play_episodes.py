@@ -1,4 +1,4 @@
-"""`ggpi play MODELS --reward …`: an agent in the environment of its models, for a reward that nobody trained on."""
+"""`ggpi play MODELS --reward …`: an agent acts in the environment of its models, for a new reward."""
 
 import contextlib
 import functools
@@ -20,7 +20,6 @@ from ggpi.agent.warnings import NoRewardWarning
 from ggpi.cli.comparison_report import write_comparison
 from ggpi.cli.diagnose_report import read_models
 from ggpi.cli.fit_directory import World, read_world, trusted
-from ggpi.data.spaces import executed
 from ggpi.diagnosis.comparison import compare
 from ggpi.diagnosis.report import names as distinct
 from ggpi.envs import opengl
@@ -29,12 +28,13 @@ from ggpi.lab.film import check_film_name, film
 from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 from ggpi.rewards.text import read_python, read_reward
+from ggpi.rollout.episodes import Singles, follow
 
 Add = Callable[[gymnasium.Env], None]
 UNSEEN = (
-    "all plans were worth 0 in every step: no sampled future reached the reward, so policies were chosen at random. "
-    "Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, such as "
-    "a target with a larger radius"
+    "the value of all plans was 0 in every step: no sampled future reached the reward, so policies were chosen at "
+    "random. Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, "
+    "such as a target with a larger radius"
 )
 
 
@@ -81,8 +81,8 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoRewardWarning)  # of one state; below it is of all
             for i in range(config.episodes):
-                told = functools.partial(advance, i)
-                episodes.append(run_episode(agent, reward, env, world, config, i, add, told))
+                report = functools.partial(advance, i)
+                episodes.append(run_episode(agent, reward, env, world, config, i, add, report))
         advance(config.episodes, "")
     if not any(episode.is_sighted for episode in episodes):
         warnings.warn(UNSEEN.format(config.samples, config.depth), NoRewardWarning, stacklevel=2)
@@ -143,31 +143,29 @@ def run_episode(
     config: PlayConfig,
     i: int,
     add: Add,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> Episode:
     """One episode until the environment ends it; the same seed, the same episode."""
-    read, key = world.reader(env), jax.random.fold_in(jax.random.key(config.seed), i)
-    heads = np.array([gsp.head for gsp in agent.gsps])
-    state, paid, policies, end = read(env.reset(seed=config.seed + i)[0]), [], [], "max-steps"
-    is_sighted = False
+    key, plans = jax.random.fold_in(jax.random.key(config.seed), i), []
+    copies = Singles.reset([env], world.reader(env), [config.seed + i])
     add(env)
-    for t in range(config.max_steps):
-        plan = agent.plan(state, key=jax.random.fold_in(key, t))
-        seen, _, terminated, truncated, _ = env.step(executed(plan.action, env.action_space))
-        following = read(seen)
-        paid.append(_pay(reward, state, plan.action, following))
-        policies.append(heads[int(plan.best)])
-        is_sighted |= bool(np.any(plan.value))
-        state = following
+
+    def choose(t: int, states: np.ndarray) -> np.ndarray:
+        plans.append(agent.plan(states[0], key=jax.random.fold_in(key, t)))
+        return plans[-1].action[None]
+
+    rewards, end = [], "max-steps"
+    for step in follow(copies, choose, config.max_steps):
+        rewards.append(_reward(reward, step.state[0], step.action[0], step.next_state[0]))
         add(env)
-        told(f"step {t + 1}")
-        if terminated or truncated:
-            end = "terminated" if terminated else "time"
-            break
-    return Episode(np.array(paid), np.array(policies), end, is_sighted)
+        report(f"step {len(rewards)}")
+        if step.ended[0]:
+            end = "terminated" if step.is_done[0] else "time"
+    heads = np.array([agent.gsps[int(plan.best)].head for plan in plans])
+    return Episode(np.array(rewards), heads, end, any(np.any(plan.value) for plan in plans))
 
 
-def _pay(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
+def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
     given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
     return float(reward.values(*given))
 

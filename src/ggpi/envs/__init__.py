@@ -6,6 +6,7 @@ Importing this package registers the continuous ones with Gymnasium, as `ggpi/Po
 
 import gymnasium
 
+from ggpi.envs.environment import Environment, GymEnv, GymVectorEnv
 from ggpi.envs.examples import (
     binary_tree,
     chain,
@@ -20,16 +21,15 @@ from ggpi.envs.gridworlds import ACTIONS, four_rooms, grid, rooms
 from ggpi.envs.maze import PointMaze
 from ggpi.envs.pendulum import Pendulum
 from ggpi.envs.point_mass import PointMass
-from ggpi.envs.world import World, WorldEnv, WorldVectorEnv
 
 __all__ = [
     "ACTIONS",
+    "Environment",
+    "GymEnv",
+    "GymVectorEnv",
     "Pendulum",
     "PointMass",
     "PointMaze",
-    "World",
-    "WorldEnv",
-    "WorldVectorEnv",
     "binary_tree",
     "chain",
     "chain_reward_bound",

@@ -187,7 +187,7 @@ def _learn(
     record_every: int | None,
     key: Key,
 ) -> TabularGHM:
-    """φ ← φ + ε (target(μ) − μ) for every pair."""
+    """φ ← φ + ε (target(μ) − μ) forevery pair."""
 
     def update(logits: Logits, size: float | Array, key: Key) -> Logits:
         mu = jax.nn.softmax(logits, axis=-1)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Num
 
 from ggpi._jax.densities import log_normal
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
-from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.coordinates import Frame, Predict
 from ggpi.types import Key
 
@@ -111,6 +111,10 @@ class VAE(AbstractGHM):
         """A sample of the lower bound of log μ(target|x, a), in raw units."""
         fit, divergence = self._bound(state, action, target, noise)
         return -(fit + divergence) - self.frame.log_volume
+
+    def divergence(self, state: States, action: Actions, target: States) -> Values:
+        """KL(q(·|c, x′) ‖ p(·|c)): the latent's share of the bound."""
+        return self._bound(state, action, target, jnp.zeros((*jnp.shape(target)[:-1], self.latent)))[1]
 
     def log_prob_bound(
         self, target: States, state: States, action: Actions, *, num_samples: int = 64, key: Key

@@ -1,4 +1,4 @@
-"""Where trained models are kept: in the user's cache folder, by the config that made them."""
+"""Trained models in the user's cache folder, one directory per config."""
 
 import dataclasses
 import hashlib
@@ -15,14 +15,14 @@ from ggpi.storage.objects import load
 
 
 def kept(config: Any, folder: str) -> Path:
-    """Where the models of a config are kept."""
+    """The directory of the models of a config."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()[:12]
     return cache / "ggpi" / folder / f"{type(config).__name__}-seed{config.seed}-{digest}"
 
 
 def finished(out: Path, policies: Sequence[Any]) -> GHMs | None:
-    """The models in `out` if their training has ended; those of other policies are refused."""
+    """The models in `out` if their training is finished, None otherwise; models of other policies raise."""
     if not (out / "models" / "about.json").exists():
         return None
     ghms = load(out / "models")

@@ -1,4 +1,4 @@
-"""Films, picture by picture: nothing but the current one is kept in memory."""
+"""Films, written picture by picture: only the current one is in memory."""
 
 import contextlib
 import re

@@ -26,7 +26,8 @@ from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
 from ggpi.data import StateSpec, Transitions
 from ggpi.data.memory import is_mapped, within_memory
-from ggpi.ghm.base import AbstractGHM, GHMs
+from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.base import GHMs
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.log import Callback, Report, TrainingLog
 from ggpi.learning.loop import run_chunk, score

@@ -24,8 +24,8 @@ from jaxtyping import Bool, Integer, Shaped
 from ggpi.data import Transitions
 from ggpi.data.spaces import Reader, executed
 from ggpi.data.transitions import episode_ends, numbered
+from ggpi.envs.environment import Dynamics
 from ggpi.envs.making import check_finite, naming
-from ggpi.envs.world import Dynamics
 
 Rows = Shaped[np.ndarray, "B ..."]
 Mask = Bool[np.ndarray, "B"]
@@ -100,7 +100,7 @@ class Singles:
         following = self.state.copy()
         terminated, truncated, is_done = np.zeros((3, len(self.envs)), bool)
         for i in np.flatnonzero(self.live):
-            env = self.envs[i]
+            env = self.envs[int(i)]
             with naming(env):
                 observed, _, is_done[i], is_cut, info = env.step(executed(actions[i], env.action_space))
             following[i] = self.read(observed)

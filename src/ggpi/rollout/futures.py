@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ggpi.envs.world import Dynamics
+from ggpi.envs.environment import Dynamics
 from ggpi.mdp.tabular import check_gamma
 from ggpi.policies import PolicyBank
 from ggpi.rollout.acting import act_at

@@ -11,10 +11,10 @@ import ggpi
 from chance import error_of_mean
 from ggpi.data import StateSpec
 from ggpi.diagnosis import recorded_futures, true_futures
-from ggpi.diagnosis.measures import draw
-from ggpi.envs import WorldVectorEnv
+from ggpi.diagnosis.samples import draw
+from ggpi.envs import GymVectorEnv
 from ggpi.ghm import GHMs
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.linear import linear_policy, maze_policies
@@ -23,7 +23,7 @@ from linear_gaussian import LinearGaussian
 KEY = jax.random.key(0)
 SYSTEM = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.6)
 POLICY = linear_policy(SYSTEM.gain, SYSTEM.bias, SYSTEM.action_std, "steady", -np.inf, np.inf)
-ENVS = WorldVectorEnv(SYSTEM, 50, max_steps=60)
+ENVS = GymVectorEnv(SYSTEM, 50, max_steps=60)
 GAMMA, ALPHA = 0.8, 0.25
 BETA = GAMMA * (1 - ALPHA)
 FRAME = fit_frame(np.ones((2, 1)), np.ones((2, 1)), np.ones((2, 1)), StateSpec(("x",)), None)

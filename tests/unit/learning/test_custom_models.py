@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import ggpi
-from ggpi.envs import WorldVectorEnv
+from ggpi.envs import GymVectorEnv
 from ggpi.learning.losses import CEMC, CETD, LL2TD, Loss
 from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import ModelConfig, Recipe
@@ -34,7 +34,7 @@ def page():
 
 @cache
 def fitted(loss, steps=2000):
-    data = ggpi.collect(WorldVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
+    data = ggpi.collect(GymVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
     given = {"model": page()["MDNConfig"](width=32), "loss": loss, "steps": steps, "learning_rate": 5e-3}
     return ggpi.fit([FEEDBACK], data, gamma=BETA, alpha=1.0, key=KEY, **given)
 
@@ -94,7 +94,7 @@ def test_the_loss_is_the_expectation_of_cetd():
 
     Losses of 60 batches of 512 of each: their means differ by less than 6 standard errors with probability 1 − 2e-7.
     """
-    data = ggpi.collect(WorldVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
+    data = ggpi.collect(GymVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
     recipe = Recipe(page()["MDNConfig"](width=8), CETD(n_step=1))
     training, state = new_training(Inputs([FEEDBACK], data, (BETA,), recipe, SYSTEM.spec, KEY))
 

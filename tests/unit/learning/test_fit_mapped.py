@@ -10,11 +10,11 @@ import ggpi
 import ggpi.ghm.vae
 import ggpi.learning.losses
 from ggpi.data import read_npy, within_memory, write_npy
-from ggpi.envs import PointMass, WorldVectorEnv
+from ggpi.envs import GymVectorEnv, PointMass
 from ggpi.policies import direction_policies
 
 POLICIES = direction_policies()[:2]
-DATA = ggpi.collect(WorldVectorEnv(PointMass(), 8, 20), POLICIES, 2000, switch_every=10, seed=0)
+DATA = ggpi.collect(GymVectorEnv(PointMass(), 8, 20), POLICIES, 2000, switch_every=10, seed=0)
 GIVEN = {
     "steps": 20,
     "batch_size": 32,

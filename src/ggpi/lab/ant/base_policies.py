@@ -1,15 +1,15 @@
-"""The ant's four base policies: do they walk, and do they take over from each other?
+"""The ant's four base policies: how they walk, and how they take over from each other.
 
 The paper trains policies that walk right, up, left and down *jointly*, the direction being switched every
 Uniform(40) steps, because policies that were each trained by themselves compose badly. Here the shipped
-policies are put to the test in fresh worlds, as they are used: with sampled actions.
+policies are tested in new episodes, as they are used: with sampled actions.
 
     alone             steady speed along the direction, and across it
     after a switch    share of that speed at each step after any other policy's turn of 40 steps
     random switching  which ants lie on their backs after 120 steps
 
 The ablation trains twice with the same small budget, once with switches and once without: then a policy
-meets only the states that it brought about itself.
+only visits states that it has reached by itself.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ FRESH = 2_000_000_000
 @dataclass(frozen=True)
 class Config:
     seed: int = 0
-    """Seed of the fresh worlds."""
+    """Seed of the new episodes."""
     episodes: int = 128
     """Episodes of each policy alone, and four times as many under random switching."""
     pair_episodes: int = 100

@@ -15,14 +15,14 @@ from ggpi.storage.pretrained import pretrained
 
 
 def table(metrics: dict[str, Any]) -> list[Table]:
-    """What is asked, and what was measured; then the ablation."""
+    """Requirements and measurements; then the ablation."""
     return [_bar_table(metrics), _ablation_table(metrics)]
 
 
 def _bar_table(metrics: dict[str, Any]) -> Table:
     shipped, bar = metrics["shipped"], metrics["bar"]
-    shown = Table(title="The ant's base policies in fresh worlds", title_justify="left")
-    for column in ("", "asked", "measured", ""):
+    shown = Table(title="The ant's base policies in new episodes", title_justify="left")
+    for column in ("", "required", "measured", ""):
         shown.add_column(column)
     slow, wide, late = min(shipped["speed"]), max(shipped["lateral"]), max(shipped["steps_to_share"])
     rows = (
@@ -41,8 +41,8 @@ def _bar_table(metrics: dict[str, Any]) -> Table:
             shipped["down"] <= bar["down"],
         ),
     )
-    for what, asked, measured, kept in rows:
-        shown.add_row(what, asked, measured, "[green]✓[/green]" if kept else "[red]✗[/red]")
+    for what, required, measured, is_met in rows:
+        shown.add_row(what, required, measured, "[green]✓[/green]" if is_met else "[red]✗[/red]")
     return shown
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
@@ -50,11 +51,11 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     ratios = announce(cells({"models": partial(calibrate, fit)})["models"])
     tasks: dict[str, Any] = {}
     for name, (radius, distance) in settings.items():
-        given = config.episodes, ant.REPORTED + 1_000_000 * config.seed, radius, distance
+        targets = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed, radius, distance)
         for depth in config.depths:
-            tasks[f"{name}/depth-{depth}"] = partial(measure, config, fit, depth, given)
-        tasks[f"{name}/plain"] = partial(plain, *given)
-        tasks[f"{name}/mpc"] = partial(planning_one_step, fit, radius, *given)
+            tasks[f"{name}/depth-{depth}"] = partial(measure, config, fit, depth, targets)
+        tasks[f"{name}/plain"] = partial(plain, targets)
+        tasks[f"{name}/mpc"] = partial(planning_one_step, fit, targets)
     results = cells(tasks)
     return {
         "ratios": ratios,
@@ -71,7 +72,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def measure(config: Config, fit: FitConfig, depth: int, given: tuple[Any, ...]) -> dict[str, float]:
+def measure(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> dict[str, float]:
     """Success at one setting."""
-    radius = given[2]
-    return success(ant.planner(models(fit), depth, ant.budget(config.samples, depth), radius), *given)
+    agent = planner(models(fit), depth, budget(config.samples, depth), tasks.radius)
+    return success(agent, tasks)

@@ -1,8 +1,8 @@
 """A baseline: model-predictive control on a one-step model, with as much time as depth-2 GGPI takes.
 
-The one-step model is the same VAE at β = 0: it learns x′ from (x, a), whoever acts. Walks of the base policies, each
-switching once after a geometric time, are unrolled in the model; the walk with the largest Σ γᵗ ρ(x_{t+1}) gives
-its first action. The number of walks is chosen so that a decision takes as long as one of GGPI.
+The one-step model is the same VAE at β = 0: it learns x′ from (x, a), for any behaviour policy. Walks of the base
+policies, each switching once after a geometric time, are unrolled in the model; the walk with the largest
+Σ γᵗ ρ(x_{t+1}) gives its first action. The number of walks is chosen so that a decision takes as long as one of GGPI.
 """
 
 import functools
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi._jax.jit import fast_jit
+from ggpi.lab.agents import Decide
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.models import FitConfig, learn
 from ggpi.lab.cache import kept
@@ -36,12 +37,12 @@ def one_step_model(config: FitConfig) -> Any:
     return ghms.segment(0, None)
 
 
-def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
+def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> Decide:
     """Model-predictive control over walks of the base policies."""
     return over_walks(one_step_model(config), radius, num_walks)
 
 
-def over_walks(model: Any, radius: float, num_walks: int) -> ant.Decide:
+def over_walks(model: Any, radius: float, num_walks: int) -> Decide:
     """Decisions from a one-step model."""
     given = model, PolicyBank(pretrained("ant-policies"))
 
@@ -63,16 +64,16 @@ def _best_first_action(given, states, goals, radius, num_walks: int, key):
     until = jax.random.geometric(jax.random.fold_in(turn_key, 1), ant.ALPHA, shape)
 
     def step(carry, t):
-        x, earned = carry
+        x, total = carry
         act_key, move_key = jax.random.split(jax.random.fold_in(walk_key, t))
         a = bank.sample(jnp.where(t < until, first, second), x, key=act_key)
         noise = jax.random.normal(move_key, (*shape, model.noise_size))
         x = jax.vmap(jax.vmap(model.push))(x, a, noise)
         near = jnp.sum((x[..., :2] - goals[:, None]) ** 2, axis=-1) <= radius**2
-        return (x, earned + ant.GAMMA**t * near), a
+        return (x, total + ant.GAMMA**t * near), a
 
     start = jnp.broadcast_to(states[:, None], (*shape, states.shape[1])), jnp.zeros(shape)
-    (_, earned), actions = jax.lax.scan(step, start, jnp.arange(LENGTH))
+    (_, total), actions = jax.lax.scan(step, start, jnp.arange(LENGTH))
     lots = jax.random.uniform(jax.random.fold_in(turn_key, 2), shape)
-    best = jnp.where(earned == earned.max(axis=1, keepdims=True), lots, -1.0).argmax(axis=1)
+    best = jnp.where(total == total.max(axis=1, keepdims=True), lots, -1.0).argmax(axis=1)
     return actions[0][jnp.arange(len(states)), best]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
@@ -44,9 +45,9 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """
     whole = replace(FITS[config.preset], seed=config.seed)
     fits = [replace(whole, recipe=replace(whole.recipe, steps=steps)) for steps in config.budgets] + [whole]
-    given = config.episodes, ant.REPORTED + 1_000_000 * config.seed
-    tasks: dict[str, Any] = {"plain": partial(plain, *given)}
-    tasks |= {f"steps-{fit.recipe.steps}": partial(measure, config, fit, given) for fit in fits}
+    targets = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed)
+    tasks: dict[str, Any] = {"plain": partial(plain, targets)}
+    tasks |= {f"steps-{fit.recipe.steps}": partial(measure, config, fit, targets) for fit in fits}
     results = cells(tasks)
     return {
         "baselines": results["plain"],
@@ -57,14 +58,14 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def measure(config: Config, fit: FitConfig, given: tuple[int, int]) -> dict[str, Any]:
+def measure(config: Config, fit: FitConfig, tasks: ant.Tasks) -> dict[str, Any]:
     """How the models of one training are calibrated, then episodes of each depth and of one-step planning.
 
     Paper: Fig 19
     """
     ghms, ratios = models(fit), announce(calibrate(fit))
     found = {
-        str(depth): success(ant.planner(ghms, depth, ant.budget(config.samples, depth)), *given)
+        str(depth): success(planner(ghms, depth, budget(config.samples, depth), tasks.radius), tasks)
         for depth in config.depths
     }
-    return {"success": found | {MPC: planning_one_step(fit, ant.RADIUS, *given)}, "ratios": ratios}
+    return {"success": found | {MPC: planning_one_step(fit, tasks)}, "ratios": ratios}

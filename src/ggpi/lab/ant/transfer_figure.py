@@ -85,7 +85,7 @@ def _draw_curves(ax: Axes, metrics: dict[str, Any]) -> None:
     ax.set_xticks(n, [str(i) for i in n])
     ax.minorticks_off()
     ax.set(xlabel="samples per GSP of depth 2 (equal total)", ylabel="targets reached, %", ylim=(0, 103))
-    ax.set_title("stars: the simulator in the models' place", fontsize=9, color=style.INK)
+    ax.set_title("stars: the simulator instead of models", fontsize=9, color=style.INK)
     ax.legend(frameon=False, fontsize=7)
 
 

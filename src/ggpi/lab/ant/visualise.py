@@ -1,4 +1,4 @@
-"""What the agents imagine and what they do: GPI and depth-2 GGPI from the same start.
+"""What the agents plan and what they do: GPI and depth-2 GGPI from the same start.
 
 Left, the models' samples at the first step: for every GSP of depth 1, the states after a geometric time; at depth
 2, both segments of the best plan. Then samples along the episode, and the whole trajectory, blue to red with time.
@@ -14,6 +14,7 @@ import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.ant import SparseAnt
+from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import plain
 from ggpi.lab.ant.calibration import announce, calibrate
@@ -45,7 +46,7 @@ class Config:
     episodes: int = 10
     """Episodes of each agent for the table."""
     pairs: int = 32
-    """Pairs (x, a) at which the models are held against simulation, and futures of each."""
+    """Pairs (x, a) at which the models are compared with simulation, and futures of each."""
 
 
 PRESETS = {
@@ -62,10 +63,10 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """
     fit = replace(FITS[config.preset], seed=0)
     ratios = announce(cells({"models": partial(calibrate, fit, config.pairs, config.pairs)})["models"])
-    given = config.episodes, ant.REPORTED + 600_000 + FIRST + config.seed
+    targets = ant.Tasks(config.episodes, ant.REPORTED + 600_000 + FIRST + config.seed)
     tasks: dict[str, Any] = {f"depth-{depth}": partial(episode, config, fit, depth) for depth in DEPTHS}
-    tasks |= {f"episodes/depth-{depth}": partial(handful, config, fit, depth, given) for depth in DEPTHS}
-    results = cells(tasks | {"episodes/plain": partial(plain, *given)})
+    tasks |= {f"episodes/depth-{depth}": partial(handful, config, fit, depth, targets) for depth in DEPTHS}
+    results = cells(tasks | {"episodes/plain": partial(plain, targets)})
     return {
         "ratios": ratios,
         "baselines": results["episodes/plain"],
@@ -75,13 +76,13 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def handful(config: Config, fit: FitConfig, depth: int, given: tuple[int, int]) -> dict[str, Any]:
+def handful(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> dict[str, Any]:
     """How many of a handful of targets are reached.
 
     Paper: Table 1
     """
-    decide = ant.planner(models(fit), depth, ant.budget(config.samples, depth))
-    return {"successes": int(ant.episodes(decide, *given).reached.sum())}
+    decide = planner(models(fit), depth, budget(config.samples, depth), tasks.radius)
+    return {"successes": int(ant.episodes(decide, tasks).reached.sum())}
 
 
 def episode(config: Config, fit: FitConfig, depth: int) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def episode(config: Config, fit: FitConfig, depth: int) -> dict[str, Any]:
     state, info = env.reset(seed=ant.REPORTED + 500_000 + FIRST + config.seed)
     ghms = models(fit)
     reward = target_reward(info["target"], ant.RADIUS)
-    agent = GGPIAgent(ghms, reward, depth=depth, num_samples=ant.budget(config.samples, depth))
+    agent = GGPIAgent(ghms, reward, depth=depth, num_samples=budget(config.samples, depth))
     path, plans, positions = [state[:2]], [], []
     for key in jax.random.split(jax.random.key(FIRST + config.seed), config.steps):
         plan = agent.plan(state, key=key)

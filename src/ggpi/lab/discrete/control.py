@@ -1,16 +1,16 @@
 """Discrete actions with learned models: which first actions to score, and from what data.
 
 CartPole, Acrobot and LunarLander, each with a few scripted policies that do one thing, and with rewards on arrival that
-none of them was made for. Models are learned once for each world and serve all its rewards. Agents differ in how they
+none of them was made for. Models are learned once per environment and serve all its rewards. Agents differ in how they
 choose the first action:
 
     head    the head of the best switching policy acts
     all     every action is scored by models of what follows it after a geometric time, μ(·|x, a)
     step    every action is scored by a model of the next state, and by the switching policies' values there
 
-Whoever scores actions leads the world into states where no base policy ever was, and believes what the models say of
-them. So data is collected twice: by the base policies alone, and with random actions in some of their turns. In
-CartPole GPI also plays with simulated futures in the place of models: what differs there is not the models' fault.
+An agent that scores actions reaches states that no base policy visits, where it depends on the models' extrapolation.
+So data is collected twice: by the base policies alone, and with random actions in some of their turns. In CartPole, GPI
+also plays with simulated futures instead of models: differences that remain are not due to the models.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""GPI with simulated futures in the place of models, in worlds that JAX can step."""
+"""GPI with simulated futures instead of models, in environments that JAX can step."""
 
 from typing import Any, Literal
 

@@ -53,7 +53,7 @@ class Config:
     num_seeds: int = 20
     """Independent runs; the paper shows one."""
     num_points: int = 3_000
-    """How finely records are kept: at most so many, all of the first tenth of that."""
+    """Largest number of records; all of the first tenth of that many are among them."""
     seed: int = 0
     """Random seed of the first run."""
 

@@ -7,7 +7,7 @@ policy π₀ goes right, but up in x_k. Greedy improvement repairs x_k and turns
 
 because up's 1 beats the 1 that π₀ gets later. From there policy iteration mends one state at a time and is
 optimal after k + 1 steps. The switching policy π₀ → π₁ goes right until it switches, and if that happens in
-x_k it takes R. So 𝒢({π₀ → π₁, π₁}), over a suffix-closed set, is optimal after two steps when that pays:
+x_k it collects R. So 𝒢({π₀ → π₁, π₁}), over a suffix-closed set, is optimal after two steps if
 
     f(k) = Σ_{j=1}^{k−1} γα β^{j−1} + γ β^{k−1} (αR + 1 − α) > 1,   β = γ(1−α),  k ≥ 2.
 

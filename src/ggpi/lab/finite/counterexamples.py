@@ -6,9 +6,10 @@ D.1, left and right. In L, a stays and b goes to R, both for 0; in R, a stays fo
     policy with memory plays bb from L and aab from R: Q(L,·) = 0, Q(R,a) = 1 + γ, Q(R,b) = 0. A Markov
     policy has Q(L,b) = u and Q(R,a) = 1 + u with one and the same u = γV(R) ≥ 0, so it is wrong by
     max(u, |u − γ|) ≥ γ/2: none has this Q. The least error γ/2 is reached by π(a|R) = 1/(2+γ).
-D.2, one state. a pays 1, b pays 0; the policy plays abbb… or baaa…, each with probability ½. Then Q(a) = 1
-    and Q(b) = γ/(1−γ), so for γ > ½ greedy plays b for ever and gets 0, below the policy's 1/(2(1−γ)).
-D.3, a binary tree of depth 3. The last action pays its leaf: LLR +1, RLR +2, RLL −1, all others 0. The
+D.2, one state. The reward of a is 1, that of b is 0; the policy plays abbb… or baaa…, each with
+    probability ½. Then Q(a) = 1 and Q(b) = γ/(1−γ), so for γ > ½ greedy plays b for ever and gets 0, below
+    the policy's 1/(2(1−γ)).
+D.3, a binary tree of depth 3. The last action gets the reward of its leaf: LLR +1, RLR +2, RLL −1, all others 0. The
     switching policy ν = L →(1) L →(1) R plays LLR. Its Q is +1, +2 at x₀, and −1, 0 at x₁, reached by R
     (each over its power of γ); greedy plays R, R and gets 0, below ν's +1. With the suffixes L →(1) R
     and R in the set, π′ plays RLR and gets +2.

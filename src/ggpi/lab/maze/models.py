@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import jax
 
-from ggpi.envs import WorldVectorEnv
+from ggpi.envs import GymVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.spline_flow import FlowConfig
@@ -49,7 +49,7 @@ def models(config: MazeFit) -> GHMs:
     if found := finished(out, policies):
         return found
     data = collect(
-        WorldVectorEnv(world, 256, maze.EPISODE),
+        GymVectorEnv(world, 256, maze.EPISODE),
         policies,
         config.num_transitions,
         switch_every=maze.SWITCH_EVERY,

@@ -1,6 +1,6 @@
-"""What `maze-transfer` makes of steps to targets: success by turns, gains by depth, and the targets that need depth 3.
+"""Scores of `maze-transfer`: success by turns, gains by depth, and the targets that need depth 3.
 
-Agents met the same tasks in the same order, group after group: an array of steps is [tasks of a group, groups].
+All agents have the same tasks in the same order, group after group: an array of steps is [tasks of a group, groups].
 """
 
 import itertools
@@ -14,7 +14,7 @@ from ggpi.lab.maze.tasks import Cell
 
 LEVEL = 0.9
 POINTS = 20
-"""A depth is said to be needed for a target where it is this many points above the depth below."""
+"""A depth is needed for a target if it is this many points above the depth below."""
 
 Played = Sequence[Mapping[str, Any]]
 """What each seed of models reached: `steps` of every episode, 0 where the target was not reached."""

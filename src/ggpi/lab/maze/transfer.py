@@ -2,11 +2,11 @@
 
 The maze is UMaze, or for the full size a hook: a U with one more corner, drawn in `HOOK`. A ball starts in the
 first cell. A plan of n policies imagines n − 1 turns, so targets behind two turns are out of sight for depth 2 and
-in sight for depth 3. Out of sight every plan is worth nothing, and the ball wanders until it sees something.
+in sight for depth 3. Out of sight the value of every plan is 0, and the ball wanders until a target comes in sight.
 
 Equal budgets as for the ant: n samples for each of 16 GSPs at depth 2, 4n for each of 4 at depth 1, n/4 of 64 at
-depth 3, n/16 of 256 at depth 4. The oracle plans with the simulator in the models' place: what perfect models would
-score. Beside them: each policy alone, random switching, and a guide who knows the maze.
+depth 3, n/16 of 256 at depth 4. The oracle plans with the simulator instead of models: the score of perfect
+models. Beside them: each policy alone, random switching, and a guide who knows the maze.
 """
 
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from ggpi.lab.agents import budget
 from ggpi.lab.cells import Cells, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
+from ggpi.lab.maze.calibration import calibration
 from ggpi.lab.maze.models import RECIPE, MazeFit, models
 from ggpi.rewards import target
 
@@ -67,7 +68,7 @@ class Config:
     training_steps: int = 50_000
     """Steps of training."""
     num_pairs: int = 64
-    """Pairs (x, a) at which models are held against simulation, and simulated futures of each."""
+    """Pairs (x, a) at which models are compared with simulation, and simulated futures of each."""
 
     def __post_init__(self):
         if not {2, 3} <= set(self.depths):
@@ -122,7 +123,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 def calibrate(config: Config, seed: int) -> list[dict[str, Any]]:
     """How near the models are to simulation, before any planning."""
     ghms = models(_fit(config, seed))
-    return maze.calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
+    return calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
 
 
 def _fit(config: Config, seed: int) -> MazeFit:
@@ -137,7 +138,7 @@ def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:
 
 
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
-    """Episodes of the same planner with the simulator in the models' place."""
+    """Episodes of the same planner with the simulator instead of models."""
     return play(config, oracle(PointMaze(config.maze), depth, config.oracle_samples))
 
 
@@ -165,7 +166,7 @@ def random_switching(config: Config) -> dict[str, Any]:
 
 
 def guided(config: Config) -> dict[str, Any]:
-    """Episodes of the same policies, chosen by one who knows the maze."""
+    """Episodes of the same policies, chosen by a guide who knows the maze."""
     return play(config, maze.guide(PointMaze(config.maze)))
 
 
@@ -179,7 +180,7 @@ def play(config: Config, decide: agents.Decide) -> dict[str, Any]:
 
 
 def picture(config: Config) -> dict[str, Any]:
-    """An episode at depth 3 to a target behind two turns, and the samples of its first plan, more than else."""
+    """An episode at depth 3 to a target behind two turns, and the samples of its first plan, with more samples."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
     given = maze.tasks(world, (2,), 1, seed)
     ghms = models(_fit(config, 0))
@@ -202,44 +203,48 @@ def picture(config: Config) -> dict[str, Any]:
 
 
 def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
-    world, seeds = PointMaze(config.maze), range(config.num_models)
-    turns, depths = config.turns, config.depths
-    learned = {d: [results[f"learned/depth-{d}/{s}"] for s in seeds] for d in depths}
-    true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
-    few = config.oracle_episodes * len(turns)
-    same = {d: [{"steps": part["steps"][:few]} for part in parts] for d, parts in learned.items()}
-    baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
-    baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
-    targets, cells = maze.targets_by_turns(world), maze.tasks(world, turns, config.episodes, 0).cells
-    gained = {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)}
-    targets_reached = {
-        "learned": scores.by_target(cells, learned),
-        "oracle": scores.by_target(cells[:few], true),
-    }
+    world = PointMaze(config.maze)
+    targets = maze.targets_by_turns(world)
     return {
         "maze": config.maze,
         "free": world.free,
-        "turns": turns,
-        "targets": {str(k): targets[k] for k in turns},
-        "depths": depths,
+        "turns": config.turns,
+        "targets": {str(k): targets[k] for k in config.turns},
+        "depths": config.depths,
         "num_models": config.num_models,
         "episodes": config.episodes,
         "samples": config.samples,
         "oracle_episodes": config.oracle_episodes,
         "oracle_samples": config.oracle_samples,
         "radius": maze.RADIUS,
-        "calibration": scores.mean_calibration([results[f"models/{s}"] for s in seeds]),
+        "calibration": scores.mean_calibration([results[f"models/{s}"] for s in range(config.num_models)]),
+        **_compared(config, world, results),
+        "picture": results["picture"],
+    }
+
+
+def _compared(config: Config, world: PointMaze, results: dict[str, Any]) -> dict[str, Any]:
+    """Success of all agents by turns and by target, and what each more policy in a plan gains."""
+    turns, depths = config.turns, config.depths
+    learned = {d: [results[f"learned/depth-{d}/{s}"] for s in range(config.num_models)] for d in depths}
+    true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
+    few = config.oracle_episodes * len(turns)
+    same = {d: [{"steps": part["steps"][:few]} for part in parts] for d, parts in learned.items()}
+    baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
+    baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
+    cells = maze.tasks(world, turns, config.episodes, 0).cells
+    by_target = {"learned": scores.by_target(cells, learned), "oracle": scores.by_target(cells[:few], true)}
+    return {
         "learned": {str(d): scores.by_turns(turns, learned[d]) for d in depths},
         "oracle": {str(d): scores.by_turns(turns, true[d]) for d in depths},
         "same_episodes": {str(d): scores.by_turns(turns, same[d]) for d in depths},
         "baselines": {name: scores.by_turns(turns, found) for name, found in baselines.items()},
-        "by_target": targets_reached,
-        "gains": gained,
+        "by_target": by_target,
+        "gains": {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)},
         "depth_3_needed": {
-            name: scores.depth_3_needed(config.maze, rows) for name, rows in targets_reached.items()
+            name: scores.depth_3_needed(config.maze, rows) for name, rows in by_target.items()
         },
         "seconds_per_plan": {
             str(d): float(np.mean([cell["seconds_per_plan"] for cell in learned[d]])) for d in depths
         },
-        "picture": results["picture"],
     }

@@ -17,7 +17,7 @@ COLOURS = (style.RED, style.YELLOW, style.BLUE, style.GREEN, style.PURPLE)
 
 
 def table(metrics: dict[str, Any]) -> list[Table]:
-    """Models against simulation; success by turns; what one more policy in a plan is worth; success by target."""
+    """Models against simulation; success by turns; what one more policy in a plan gains; success by target."""
     return [
         _calibration_table(metrics),
         _success_table(metrics),
@@ -112,10 +112,10 @@ def _percent(row: dict[str, float], unit: float) -> str:
 
 
 def plot(metrics: dict[str, Any]) -> Figure:
-    """Success against depth, with learned models and with the simulator; a plan of depth 3; what came of it."""
+    """Success against depth, with learned models and with the simulator; a plan of depth 3; its episode."""
     canvas, axes = style.figure(1, 4, size=(2.9, 3.1))
     _draw_success(axes[0, 0], metrics, "learned", "learned models")
-    _draw_success(axes[0, 1], metrics, "oracle", "the simulator in their place")
+    _draw_success(axes[0, 1], metrics, "oracle", "the simulator instead")
     axes[0, 0].set_ylabel("targets reached, %")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=8, frameon=False)

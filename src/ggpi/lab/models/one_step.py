@@ -28,9 +28,8 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from scipy.spatial import KDTree
 
-from ggpi.diagnosis.distances import energy_distance
+from ggpi.diagnosis.distances import mean_energy, nearest
 from ggpi.ghm.one_step import after
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
@@ -192,9 +191,7 @@ def measure(config, world, states, actions, times, samples, seed) -> dict[str, A
                 "by_horizon": by_horizon(errors, horizons),
                 "error": np.median(errors),
                 "lost": (errors > LOST).mean(),
-                "energy": np.mean(
-                    [energy_distance(x / scale, y / scale) for x, y in zip(drawn, true, strict=True)]
-                ),
+                "energy": mean_energy(drawn, true, scale),
             }
             if kind == "one-step":
                 row[kind]["by_steps"] = by_horizon(errors, times)
@@ -203,16 +200,6 @@ def measure(config, world, states, actions, times, samples, seed) -> dict[str, A
     shown = {**{kind: stack[0, pair] for kind, stack in samples.items()}, "truth": true[pair]}
     scatter = {kind: cloud[:, world.shown].round(4) for kind, cloud in shown.items()}
     return {"seeds": rows, "scatter": {**scatter, "start": states[pair, list(world.shown)]}}
-
-
-def nearest(drawn: np.ndarray, paths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of each sample [P, n, D] to the nearest state of its pair's paths [P, m, T, D], and when that was."""
-    length = paths.shape[2]
-    found = [
-        KDTree(of_pair.reshape(-1, of_pair.shape[-1])).query(np.nan_to_num(cloud, nan=1e3))
-        for cloud, of_pair in zip(drawn, paths, strict=True)
-    ]
-    return np.stack([distance for distance, _ in found]), np.stack([index % length + 1 for _, index in found])
 
 
 def by_horizon(errors: np.ndarray, horizons: np.ndarray) -> list[float | None]:

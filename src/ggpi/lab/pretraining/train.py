@@ -1,6 +1,6 @@
 """Pretraining of the ant's base policies: rounds of walking and learning, with checkpoints.
 
-    OUT/checkpoint/   everything that the future depends on: a killed run goes on from there, to the same bits
+    OUT/checkpoint/   everything that the future depends on: a killed run resumes from there, bit for bit
     OUT/policies/     the four policies, once done
     OUT/training.json config, versions and the curve
 
@@ -24,7 +24,7 @@ from ggpi.envs.ant import SPEC
 from ggpi.lab.pretraining import mpo, ppo
 from ggpi.lab.pretraining.replay import Replay
 from ggpi.lab.pretraining.walking import Walk, Walkers
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.policies.symmetric import four_directions
 from ggpi.storage.arrays import load_arrays, save_arrays, sweep, to_json, write_json
 from ggpi.storage.errors import FileError
@@ -57,7 +57,7 @@ class Config:
     num_threads: int = 2
     """Threads of the simulation; the numbers do not depend on it."""
     walk: Walk = field(default_factory=Walk)
-    """What is practised and paid."""
+    """The walking task and its reward."""
     ppo: ppo.PPO = field(default_factory=ppo.PPO)
     """How PPO learns."""
     mpo: mpo.MPO = field(default_factory=mpo.MPO)
@@ -99,7 +99,7 @@ CPU_MPO = Config(
     ),
 )
 """Smaller networks and batches, larger trust regions: two cores make 100 000 updates, not a million. A fall is cheaper
-than for PPO: rare and large prices are most of what a one-step critic errs by, and hide how actions differ."""
+than for PPO: rare, large penalties dominate the errors of a one-step critic and hide how actions differ."""
 
 
 class Training:
@@ -110,7 +110,7 @@ class Training:
         self.key = jax.random.key(config.seed)
         learning = config.ppo if config.algorithm == "ppo" else config.mpo
         policy_key, value_key = jax.random.split(self.key)
-        network = MLP((len(INPUTS), *learning.policy_widths, 16), last=0.01, key=policy_key)
+        network = LayerNormMLP((len(INPUTS), *learning.policy_widths, 16), last=0.01, key=policy_key)
         policy = GaussianPolicy(network=network, name="walker", inputs=INPUTS, scale=SCALE)
         algorithm: Any = ppo if config.algorithm == "ppo" else mpo
         self.learner: Any = algorithm.new_learner(learning, policy, key=value_key)
@@ -138,7 +138,7 @@ class Training:
         return four_directions(replace(self.learner.policy, noise=self.config.noise))
 
     def save(self, directory: Path) -> None:
-        """Writes a checkpoint, at one stroke."""
+        """Writes a checkpoint atomically."""
         leaves = jax.tree.leaves(eqx.filter(self.learner, eqx.is_array))
         arrays = {f"learner.{i:04}": leaf for i, leaf in enumerate(leaves)}
         walking, about = self.walkers.save()
@@ -149,7 +149,7 @@ class Training:
         save_arrays(directory, arrays, {"config": asdict(self.config), **state})
 
     def restore(self, directory: Path) -> None:
-        """Goes on exactly where the checkpoint was written."""
+        """Resumes exactly where the checkpoint was written."""
         arrays, about = load_arrays(directory)
         if about.get("config") != _as_stored(asdict(self.config)):
             raise ValueError(f"{directory} was made with another config; choose another --out")

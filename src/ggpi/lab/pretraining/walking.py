@@ -1,4 +1,4 @@
-"""What the base policies practise: ants that walk in a direction, which changes every now and then.
+"""The task of the base policies: ants walk in a direction, which changes now and then.
 
 Each ant has a direction, drawn anew every Uniform(1, 40) steps, so that a policy meets the states in which
 another one has left the ant. The reward of a step is
@@ -6,7 +6,7 @@ another one has left the ant. The reward of a step is
     v∥ − c₁ |v⊥| − c₂ Σ a² − c₃ (1 − up) − c₄ [fell]
 
 with the mean velocity along and across the direction; the paper has v∥ alone. An ant that tips over (up <
-0.4) starts anew.
+0.4) is reset.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ UP_Z = SPEC.index("up_z")
 
 @dataclass(frozen=True)
 class Walk:
-    """What is practised and paid."""
+    """The walking task and its reward."""
 
     num_ants: int = 512
     """Ants that walk at the same time."""
     switch_every: int = 40
     """A direction lasts Uniform(1, this) steps; 0: until the end of the episode."""
     lateral: float = 0.3
-    """Price c₁ of velocity across the direction."""
+    """Penalty c₁ of velocity across the direction."""
     effort: float = 0.02
-    """Price c₂ of the squared action."""
+    """Penalty c₂ of the squared action."""
     tilt: float = 1.5
-    """Price c₃ of leaning over."""
+    """Penalty c₃ of leaning over."""
     fall: float = 50.0
-    """Price c₄ of tipping over."""
+    """Penalty c₄ of tipping over."""
     tipped: float = 0.4
     """An ant whose up-axis has a smaller z-component than this has fallen."""
     careful_after: int = 900
     """Rounds until leaning over and swaying cost twice as much, and falling six times."""
 
     def careful(self) -> Walk:
-        """The same at the higher prices."""
+        """The same task with higher penalties."""
         return replace(self, lateral=2 * self.lateral, tilt=2 * self.tilt, fall=6 * self.fall)
 
 
@@ -58,7 +58,7 @@ class Steps:
     next_state: Any
     reward: Any
     fell: Any
-    """The walk ended here, by tipping over: nothing is earned after it."""
+    """The walk ended here, by tipping over; later rewards are 0."""
     cut: Any
     """The next row is not what follows: a fall, a new episode or a new direction."""
 
@@ -116,7 +116,7 @@ class Walkers:
         return arrays, {"rngs": rngs}
 
     def restore(self, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
-        """Goes on exactly where `save` was called."""
+        """Resumes exactly where `save` was called."""
         env = self.env
         self.states, self.direction, self.left = arrays["states"], arrays["direction"], arrays["left"]
         env.resume(arrays["simulation"], arrays["steps"], arrays["lengths"])
@@ -132,12 +132,14 @@ def rewards(
     direction: np.ndarray,
     fell: np.ndarray,
 ) -> np.ndarray:
-    """What the steps are paid."""
+    """The rewards of steps."""
     along, across = velocities(states, following, direction)
     effort = (np.clip(action, -1, 1) ** 2).sum(axis=-1)
     lean = 1 - following[..., UP_Z]
-    paid = along - walk.lateral * np.abs(across) - walk.effort * effort - walk.tilt * lean - walk.fall * fell
-    return paid.astype(np.float32)
+    reward = (
+        along - walk.lateral * np.abs(across) - walk.effort * effort - walk.tilt * lean - walk.fall * fell
+    )
+    return reward.astype(np.float32)
 
 
 def velocities(
