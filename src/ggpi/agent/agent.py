@@ -236,7 +236,8 @@ class GGPIAgent:
         check_process()
         spaces = self._models.spaces
         states, batch = checked_states(state, spaces)
-        rewards = jax.tree.leaves(self.reward.values) if isinstance(self.reward.values, Each) else ()
+        values = self._scored.values
+        rewards = jax.tree.leaves(values) if isinstance(values, Each) else ()
         if rewards and batch != (len(rewards[0]),):
             raise ValueError(
                 f"there are {len(rewards[0])} rewards, one for each state of a batch; got a batch {list(batch)}"

@@ -74,7 +74,8 @@ class SampledReward(eqx.Module):
 
     values: Any
     form: SampledForm = eqx.field(static=True)
-    gamma: float = eqx.field(static=True)
+    arriving: float | Float[Array, ""] | Float[np.ndarray, ""]
+    """1 − γ: so much of μ's mass at a terminal state is that of the arrival."""
     terminal: Callable[[Any], Any] | None
 
     @property
@@ -89,7 +90,7 @@ class SampledReward(eqx.Module):
             r = rewards_at(self.values, x, *((action,) if self.form == "state_action" else ()))
         if self.terminal is None:
             return r
-        once = (1 - self.gamma) * r if self.form == "arrival" else 0.0
+        once = self.arriving * r if self.form == "arrival" else 0.0
         return jnp.where(over(self.terminal, x), once, r)
 
     def now(self, states: Numbers) -> Array:
@@ -119,7 +120,7 @@ def sampled_reward(reward: Reward, sampler: Sampler) -> SampledReward:
         if form == "state_action" and isinstance(sampler, TableSampler):
             values = PolicyReward(values.values, (sampler.pi * values.values).sum(axis=-1))
             form = "policy"
-    return SampledReward(values, form, sampler.gamma, sampler.terminal)
+    return SampledReward(values, form, np.asarray(1 - sampler.gamma, np.float32), sampler.terminal)
 
 
 def checked_reward(
