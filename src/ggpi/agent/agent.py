@@ -213,8 +213,8 @@ class GGPIAgent:
         return _Decision(found, np.asarray(best), np.asarray(action), query, value_key)
 
     def _query(self, states: Array, actions: Array | None) -> AbstractQuery:
-        given = self._models.sampler, self._scored, states, actions, self._tree[0]
-        return Jump(*given) if self.first_actions != "step" else Step(*given, *self._step)
+        parts = self._models.sampler, self._scored, states, actions, self._tree[0]
+        return Jump(*parts) if self.first_actions != "step" else Step(*parts, *self._step)
 
     @cached_property
     def _step(self) -> tuple[Any, Suffixes]:
@@ -268,5 +268,5 @@ def choose(
 @jit
 def candidates(bank: PolicyBank, states: Numbers, count: int, key: Key) -> Array:
     """`count` actions of each policy in each state [K, B, C, …]."""
-    asked = jnp.broadcast_to(states[None, :, None], (len(bank), len(states), count, *states.shape[1:]))
-    return bank.sample_each(asked, key=key)
+    repeated = jnp.broadcast_to(states[None, :, None], (len(bank), len(states), count, *states.shape[1:]))
+    return bank.sample_each(repeated, key=key)

@@ -143,11 +143,11 @@ def checked_reward(
         return reward
     one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
     _check_indices(one, state)
-    given = (state, action) if reward.form == "state_action" else (state,)
-    shapes = " and an action ".join(str(part.shape) for part in given)
+    sample = (state, action) if reward.form == "state_action" else (state,)
+    shapes = " and an action ".join(str(part.shape) for part in sample)
     called = guarded(one, UNTRACEABLE)
     try:
-        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*given)
+        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*sample)
     except UNTRACEABLE as error:
         if isinstance(values, Each):
             raise ValueError(
@@ -163,7 +163,7 @@ def checked_reward(
         raise ValueError(
             f"a reward is one number for one state, got shape {found.shape} on a state of shape {state.shape}"
         )
-    if said := wrong_index(called, jaxpr, given):
+    if said := wrong_index(called, jaxpr, sample):
         raise ValueError(
             f"the reward has an index that is out of range, where JAX would read the nearest entry: {said} "
             f"A state has shape {shapes}; give an index within that"
