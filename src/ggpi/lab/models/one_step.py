@@ -45,6 +45,9 @@ LONGEST = EDGES[-1] - 1
 LOST = 20.0
 """Samples farther than this from every simulated state are lost."""
 
+KINDS = {"ghm": "GHM", "one-step": "one-step", "truth": "simulated"}
+"""What is compared → words for tables."""
+
 
 @dataclass(frozen=True)
 class Config:
