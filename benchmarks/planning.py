@@ -13,16 +13,17 @@ import itertools
 import json
 import resource
 import time
+from functools import partial
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import ggpi
 from ggpi.envs.ant import CONTROL_STEP, AntDynamics, SparseAntVector
-from ggpi.evaluation.planning import values_of
+from ggpi.evaluation.queries import Jump, estimate
+from ggpi.evaluation.rewards import sampled_reward
 from ggpi.evaluation.tree import build_tree
 from ggpi.lab.ant import mpc as ant_mpc
 from ggpi.rollout.futures import simulate_futures
@@ -62,6 +63,14 @@ def simulator_seconds(ghms, states) -> float:
     return time.perf_counter() - begun
 
 
+def apart(chains):
+    """The same chains, whose segments are all different: nothing is shared. Weights change by nothing to speak of."""
+    return [
+        tuple(segment._replace(start=segment.start + i * 1e-12) for segment in chain)
+        for i, chain in enumerate(chains)
+    ]
+
+
 def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
     """Times of the same program with shared prefixes, without, and for whole rows."""
     reward = ggpi.rewards.targets(goals, RADIUS)
@@ -71,24 +80,24 @@ def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
         segments(row, ghms.alphas * (depth - 1), ghms.gamma)
         for row in itertools.product(range(4), repeat=depth)
     ]
-    models = ggpi.GGPIAgent(ghms, reward, depth=depth)._models
+    sampler = ghms.sampler()
     trees = {
-        "shared": build_tree(chains, ghms, "arrival")[0],
-        "apart": build_tree(chains, ghms, "arrival", shared=False)[0],
-        "whole rows": build_tree(rows, ghms, "arrival", shared=False)[0],
+        "shared": build_tree(chains, ghms.gamma, "arrival")[0],
+        "apart": build_tree(apart(chains), ghms.gamma, "arrival")[0],
+        "whole rows": build_tree(apart(rows), ghms.gamma, "arrival")[0],
     }
     best = dict.fromkeys(trees, np.inf)
     for _ in range(3):
         for name, tree in trees.items():
-            given = tree, models, reward.values, jnp.asarray(states), None
-            work = eqx.Partial(values_of, given, SAMPLES, "arrival", ghms.gamma, jax.random.key(0))
-            best[name] = min(best[name], seconds(lambda: jax.block_until_ready(work()), 2))  # noqa: B023
+            query = Jump(sampler, sampled_reward(reward, sampler), jnp.asarray(states), None, tree)
+            work = partial(estimate, query, SAMPLES, largest=2**40, key=jax.random.key(0))
+            best[name] = min(best[name], seconds(work, 2))
     return {name: value / best["shared"] for name, value in best.items() if name != "shared"}
 
 
 def mpc_seconds(ghms, states, goals) -> float:
     """Time of a decision of model-predictive control; a GHM stands for the one-step model of the same sizes."""
-    model = jax.tree.map(lambda leaf: leaf[0], ghms.models[0])
+    model = ghms.segment(0, None)
     decide = ant_mpc.over_walks(model, RADIUS, ant_mpc.WALKS)
     return seconds(lambda: decide(states, goals, jax.random.key(1)), 5) / len(states)
 

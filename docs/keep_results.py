@@ -21,7 +21,7 @@ from ggpi.lab import contract
 def keep(directory: Path, name: str, options: list[str]) -> dict[str, Any]:
     """Writes the summary of a finished run and returns it."""
     about, metrics = contract.read_results(directory)
-    tables = contract.experiment(about["experiment"]).table(metrics)
+    tables = contract.figure_of(about["experiment"]).table(metrics)
     day = datetime.date.fromtimestamp((directory / "metrics.json").stat().st_mtime)
     seeds = {name: value for name, value in about["config"].items() if "seed" in name}
     found = {

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ggpi.evaluation import QValues, evaluate, evaluate_sampled, ghm_draws
+from ggpi.evaluation import QValues, evaluate, evaluate_pairs_sampled, ghm_draws
 from ggpi.ghm import GHMs, exact_ghms, joined_ghms
 from ggpi.mdp.tabular import TabularMDP
 from ggpi.mdp.ties import UNKNOWN, is_best
@@ -210,7 +210,7 @@ def policy_iteration_sampled(
 
     def estimate(gsps: GSPs, ghms: GHMs, iteration: int) -> QValues:
         noise = jax.random.fold_in(key, iteration)
-        return evaluate_sampled(gsps, ghms, reward, num_samples=num_samples, key=noise)
+        return evaluate_pairs_sampled(gsps, ghms, reward, num_samples=num_samples, key=noise)
 
     return solver.run(start, estimate, whole(num_samples, "num_samples"))
 

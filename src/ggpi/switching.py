@@ -3,7 +3,7 @@
     ν = π₁ →(α₁) π₂ →(α₂) … πₙ
 
 After every step but before the next action, the segment of πᵢ ends with probability αᵢ; the next
-action is then chosen by πᵢ₊₁. So πᵢ acts for Geometric(αᵢ) ≥ 1 steps and πₙ for ever.
+action is then chosen by πᵢ₊₁. So πᵢ acts for Geometric(αᵢ) ≥ 1 steps and πₙ forever.
 Repeating the last policy changes nothing: π₁ → π₂ → π₂ is π₁ → π₂. Repeating another one does:
 π₁ → π₁ → π₂ stays longer with π₁. A GSP is stored without repeats of its last policy, so that
 equal behaviour with equal (policies, α) means equal objects.

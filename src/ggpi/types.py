@@ -1,4 +1,4 @@
-"""Array axes and the two protocols of the library.
+"""Array axes and the protocols of the library.
 
 Axes: S states, A actions, N switching policies, K base policies, D state dimension.
 Exact arrays are NumPy float64; sampled and learned ones are JAX float32.
@@ -7,10 +7,12 @@ Exact arrays are NumPy float64; sampled and learned ones are JAX float32.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
 from numbers import Real as RealNumber
 from typing import Any, Protocol, SupportsFloat, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Real
 
 Key = PRNGKeyArray
@@ -21,6 +23,8 @@ Indices = Int[np.ndarray, "..."]
 Scalar = SupportsFloat
 """A real number of Python, NumPy or JAX; `ggpi.mdp.tabular.check_gamma` and its like make a float of it."""
 Numbers = Real[np.ndarray, "..."] | Real[Array, "..."]
+ArrayLike = npt.ArrayLike | Sequence[object]
+"""What `np.asarray` reads; at run time NumPy's own alias does not include tuples."""
 
 
 @runtime_checkable
@@ -50,6 +54,40 @@ class GHM(Protocol):
     """
 
     def sample(self, state: Any, action: Any, *, key: Key) -> Any: ...
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """What planning needs of the world: actions of base policies, and the states after geometric times.
+
+    Methods take K policies by their indices, and states [K, rows, …] policy by policy: policy `policies[k]` acts in
+    `state[k]`. A Sampler that is an `equinox.Module` of arrays is compiled, vmapped and scanned; any other one, such
+    as a simulator, runs on the host.
+    """
+
+    @property
+    def gamma(self) -> float:
+        """The discount of returns, the horizon of the last segment."""
+        ...
+
+    @property
+    def terminal(self) -> Callable[[Any], Any] | None:
+        """Whether a state ends an episode; None if none does. Segments from such a state stay there."""
+        ...
+
+    def act(self, policies: tuple[int, ...], state: Numbers, *, key: Key) -> Numbers:
+        """Actions a ∼ π(·|x)."""
+        ...
+
+    def jump(
+        self, policies: tuple[int, ...], horizon: float, state: Numbers, action: Numbers, *, key: Key
+    ) -> Numbers:
+        """Future states x′ ∼ μ^π(·|x, a) at a horizon: the state after a Geometric(1 − horizon) time."""
+        ...
+
+    def onward(self, policies: tuple[int, ...], horizon: float, state: Numbers, *, key: Key) -> Numbers:
+        """`act`, then `jump`."""
+        ...
 
 
 def real(value: Any, what: str) -> float:

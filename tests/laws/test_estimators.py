@@ -7,8 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chance import error_of_mean
-from ggpi import GSP, compositions, evaluate, evaluate_sampled, exact_ghms, rewards
-from ggpi.evaluation import evaluate_gsp_sampled, evaluate_janner_sampled, evaluate_markov_sampled
+from ggpi import GSP, compositions, evaluate, exact_ghms, rewards
+from ggpi.evaluation import (
+    evaluate_gsp_sampled,
+    evaluate_janner_sampled,
+    evaluate_markov_sampled,
+    evaluate_pairs_sampled,
+)
 from ggpi.switching import beta_of, composition_weights
 from worlds import ALPHAS, bellman_q, bellman_q_gsp, switching_policies, visitation_series, worlds
 
@@ -117,7 +122,7 @@ def test_a_whole_set_with_shared_prefixes(world, depth):
     """Every GSP of the set is estimated as well as on its own, and the reported errors are right."""
     gsps = compositions(3, depth, 0.5)
     ghms = exact_ghms(world.mdp, list(world.pis), world.gamma, 0.5)
-    q = evaluate_sampled(gsps, ghms, world.r_action, num_samples=N, key=jax.random.key(4))
+    q = evaluate_pairs_sampled(gsps, ghms, world.r_action, num_samples=N, key=jax.random.key(4))
     scale = world.gamma / (1 - world.gamma)
     for i, gsp in enumerate(gsps):
         _, variance = chain_moments(world, world.gamma, gsp.policies, gsp.alphas, world.r_action)

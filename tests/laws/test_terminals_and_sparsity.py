@@ -6,7 +6,8 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 
-from ggpi import TabularMDP, compositions, evaluate, evaluate_sampled, exact_ghms, improve, rewards
+from ggpi import TabularMDP, compositions, evaluate, exact_ghms, improve, rewards
+from ggpi.evaluation import evaluate_pairs_sampled
 from ggpi.ghm import ExactGHM
 from ggpi.mdp import resolvent as solving
 from worlds import ALPHAS, switching_policies, worlds
@@ -20,7 +21,9 @@ def test_an_arrival_reward_at_a_terminal_state_is_paid_once():
     ghms = exact_ghms(mdp, [np.ones((2, 1))], 0.9, 0.5)
     reward = rewards.arrival([0.0, 7.0])
     assert evaluate(compositions(1, 1, 0.5), ghms, reward)[0].tolist() == [[7.0], [0.0]]
-    sampled = evaluate_sampled(compositions(1, 1, 0.5), ghms, reward, num_samples=3, key=jax.random.key(0))
+    sampled = evaluate_pairs_sampled(
+        compositions(1, 1, 0.5), ghms, reward, num_samples=3, key=jax.random.key(0)
+    )
     np.testing.assert_allclose(sampled[0], [[7.0], [0.0]], rtol=1e-6)
     assert evaluate(compositions(1, 1, 0.5), ghms, rewards.state([1.0, 5.0]))[0].tolist() == [[1.0], [0.0]]
 

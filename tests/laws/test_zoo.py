@@ -15,7 +15,7 @@ import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.policies
 from ggpi._jax.batching import stack
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.learning.losses import LL2TD, Problem
 from ggpi.policies.linear import linear_policy

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array
+
+from ggpi.types import ArrayLike
 
 T = TypeVar("T")
 Function = Callable[..., Any]

@@ -14,10 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.random import define_prng_impl
-from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from ggpi.types import Key
+from ggpi.types import ArrayLike, Key
 
 PLAIN = "threefry2x32"
 """JAX's default key implementation."""

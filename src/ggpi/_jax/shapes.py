@@ -8,7 +8,6 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ggpi._jax.batching import Function, over_axes
 from ggpi.types import Policy
@@ -16,13 +15,14 @@ from ggpi.types import Policy
 Lead = tuple[int, ...]
 
 
-def check_shape(name: str, value: ArrayLike, expected: tuple[int, ...]) -> None:
+def check_shape(name: str, value: object, expected: tuple[int, ...]) -> None:
     """Raises unless an array has this shape."""
-    if np.shape(value) != tuple(expected):
-        raise ValueError(f"{name} has shape {np.shape(value)}, expected {tuple(expected)}")
+    shape = np.asarray(value).shape
+    if shape != tuple(expected):
+        raise ValueError(f"{name} has shape {shape}, expected {tuple(expected)}")
 
 
-def check_positive(name: str, value: ArrayLike) -> None:
+def check_positive(name: str, value: object) -> None:
     """Raises unless all elements are above 0."""
     if not (np.asarray(value) > 0).all():
         raise ValueError(f"{name} must be positive")

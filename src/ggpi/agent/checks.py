@@ -17,11 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
-from ggpi.evaluation.planning import Models
 from ggpi.evaluation.rewards import UNTRACEABLE
-from ggpi.evaluation.tree import Block
-from ggpi.ghm.base import AbstractGHM, GHMs
+from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
+from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.storage.objects import Foreign
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
 from ggpi.types import whole
@@ -42,7 +41,7 @@ class Spaces:
     action: jax.ShapeDtypeStruct
     num_actions: int | None
     """The number of discrete actions; None when they are vectors."""
-    sizes: tuple[int, int] | None
+    sizes: tuple[int, ...] | None
     """The numbers of states and of actions of a finite MDP."""
 
 
@@ -56,25 +55,23 @@ def check_policies(ghms: GHMs) -> None:
         )
 
 
-def checked_spaces(ghms: GHMs, models: Models) -> Spaces:
+def checked_spaces(ghms: GHMs, sampler: ModelSampler | TableSampler) -> Spaces:
     """The spaces of states and actions, after a try of all parts together."""
-    any_models, sizes = models.models[ghms.gamma], None
-    if isinstance(any_models, AbstractGHM):
-        state = jax.ShapeDtypeStruct((any_models.frame.state_size,), jnp.float32)
-        num_actions = any_models.frame.num_actions
+    if isinstance(sampler, ModelSampler):
+        frame, stacks, sizes = sampler.models[0].frame, sampler.models, None
+        state, num_actions = jax.ShapeDtypeStruct((frame.state_size,), jnp.float32), frame.num_actions
     else:
-        state = jax.ShapeDtypeStruct((), jnp.int32)
-        sizes = np.shape(ghms.policies[0])
-        num_actions = sizes[1]
-    for horizon, group in models.models.items():
-        stacked = {len(leaf) for leaf in jax.tree.leaves(eqx.filter(group, eqx.is_array))}
+        stacks, sizes = sampler.tables, sampler.pi.shape[1:]
+        state, num_actions = jax.ShapeDtypeStruct((), jnp.int32), sizes[1]
+    for horizon, stack in zip(sampler.horizons, stacks, strict=True):
+        stacked = {len(leaf) for leaf in jax.tree.leaves(eqx.filter(stack, eqx.is_array))}
         if stacked != {len(ghms.policies)}:
             raise ValueError(
                 f"{len(ghms.policies)} policies need as many models at horizon {horizon}, got {stacked}"
             )
-    if models.terminal is not None:
-        _check_terminal(models.terminal, state)
-    return Spaces(state, _checked_action(ghms, models, state), num_actions, sizes)
+    if sampler.terminal is not None:
+        _check_terminal(sampler.terminal, state)
+    return Spaces(state, _checked_action(ghms, sampler, state), num_actions, sizes)
 
 
 def _check_terminal(terminal: Callable[[Any], Any], state: jax.ShapeDtypeStruct) -> None:
@@ -99,15 +96,17 @@ def _check_terminal(terminal: Callable[[Any], Any], state: jax.ShapeDtypeStruct)
         )
 
 
-def _checked_action(ghms: GHMs, models: Models, state: Any) -> Any:
-    """The shape of an action, after a try of every policy with every model, without numbers."""
-    asked = jax.ShapeDtypeStruct((len(ghms.policies), 1, *state.shape), state.dtype)
+def _checked_action(
+    ghms: GHMs, sampler: ModelSampler | TableSampler, state: jax.ShapeDtypeStruct
+) -> jax.ShapeDtypeStruct:
+    """The shape of an action, after a try of every policy with every model, on shapes alone."""
+    everyone = tuple(range(len(ghms.policies)))
+    asked = jax.ShapeDtypeStruct((len(everyone), 1, *state.shape), state.dtype)
     action, key = asked, jax.random.key(0)
-    for horizon in models.models:
-        block = Block(0, 0.0, 0.0, horizon, tuple(range(len(ghms.policies))), True)
+    for horizon in sampler.horizons:
         try:
-            action = eqx.filter_eval_shape(models.act, block, asked, key=key)
-            eqx.filter_eval_shape(models.move, block, asked, action, key=key)
+            action = eqx.filter_eval_shape(sampler.act, everyone, asked, key=key)
+            eqx.filter_eval_shape(sampler.jump, everyone, horizon, asked, action, key=key)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"models at horizon {horizon} over states of shape {list(state.shape)} do not go together with the "

@@ -8,9 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ggpi.evaluation.planning import Models
-from ggpi.evaluation.rewards import Table
-from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.samplers import ModelSampler, TableSampler
+from ggpi.rewards import Reward
 
 FAR = 15.0
 """Standard deviations from the mean of the data in one coordinate. Of 20,000 steps in each of seven environments of
@@ -30,10 +29,10 @@ class UnfamiliarStateWarning(UserWarning):
 class Warner:
     """Says each thing once; agents for other rewards share what was said of states."""
 
-    def __init__(self, models: Models, gamma: float):
-        group = models.models[gamma]
-        self.frame = group.frame if isinstance(group, AbstractGHM) and group.frame.kept else None
-        self.terminal = models.terminal
+    def __init__(self, sampler: ModelSampler | TableSampler):
+        frame = sampler.models[0].frame if isinstance(sampler, ModelSampler) else None
+        self.frame = frame if frame is not None and frame.kept else None
+        self.terminal = sampler.terminal
         self.said: set[str] = set()
         if self.frame is not None:
             moments = np.concatenate([self.frame.state_mean, self.frame.state_scale], axis=1)
@@ -55,26 +54,27 @@ class Warner:
         warnings.warn(
             f"this state is far from the data that the models learned from: its coordinate {self.frame.kept[i]} is "
             f"{seen[row, i]:.3g}, in the data it is {self.mean[of, i]:.3g} ± {self.scale[of, i]:.3g}. Models know "
-            "nothing of such states. Was the data in other units, or normalised (VecNormalize)? This is said once",
+            "nothing of such states. Was the data in other units, or normalised (VecNormalize)? This warning is shown "
+            "once",
             UnfamiliarStateWarning,
             stacklevel=LEVEL,
         )
 
-    def about_values(self, mean: np.ndarray, states: Any, values: Any, num_samples: int) -> None:
+    def about_values(self, mean: np.ndarray, states: Any, reward: Reward, num_samples: int) -> None:
         """Warns if every plan in every state has the value 0, unless that is clear from the reward or the states."""
         if "values" in self.said:
             return
         if mean.any():
             self.said.add("values")  # it can be reached
             return
-        is_nothing = isinstance(values, Table) and not np.any(values.values)
+        is_nothing = not callable(reward.values) and not np.any(reward.values)
         if is_nothing or (self.terminal is not None and np.all(jax.vmap(self.terminal)(states))):
             return
         self.said.add("values")
         warnings.warn(
-            f"all plans are worth 0 here: none of the {num_samples} futures that were sampled for each reaches the "
+            f"all plans have the value 0 here: none of the {num_samples} futures sampled for each reaches the "
             "reward, so the agent chooses at random. Try more samples (num_samples), more depth, or a reward that is "
-            "met more often, such as a target with a larger radius. This is said once",
+            "reached more often, such as a target with a larger radius. This warning is shown once",
             NoRewardWarning,
             stacklevel=LEVEL,
         )

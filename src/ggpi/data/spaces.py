@@ -75,10 +75,12 @@ def clipped(actions: Real[np.ndarray, "B ..."], space: Space) -> tuple[np.ndarra
         if not ((actions >= 0) & (actions < space.n)).all():
             raise ValueError(f"this environment has actions 0 to {space.n - 1}, got {actions!r}")
         return actions, np.zeros(len(actions), bool)
+    if not isinstance(space, Box):
+        raise TypeError(f"actions are Box vectors or Discrete, got {space}")
     inside = np.clip(actions, space.low, space.high).astype(space.dtype)
     with np.errstate(invalid="ignore"):  # infinite actions of a space without bounds
         outside = np.abs(inside - actions) > 1e-6
-    return inside, outside.reshape(len(actions), -1).any(axis=1)
+    return inside, np.asarray(outside.reshape(len(actions), -1).any(axis=1))
 
 
 def executed(action: ArrayLike, space: Space) -> Any:
@@ -91,7 +93,7 @@ def check_action_space(space: Space) -> None:
     """Raises unless actions are vectors of floats or numbers from 0."""
     if isinstance(space, Discrete) and space.start == 0:
         return
-    if not _is_vector(space) or space.dtype.kind != "f":
+    if not _is_vector(space) or np.dtype(space.dtype).kind != "f":
         raise TypeError(
             f"actions are Box vectors of floats or Discrete numbers from 0, got {space}; "
             "wrap the environment so that an action is one vector or one number"

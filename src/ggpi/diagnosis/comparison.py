@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -20,7 +21,7 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.data.spaces import state_reader
 from ggpi.diagnosis.report import names
 from ggpi.envs.making import make, name_of
-from ggpi.evaluation.rewards import OnHost, checked_payment, pay_all
+from ggpi.evaluation.rewards import OnHost, Table, checked_reward, rewards_at
 from ggpi.ghm.base import GHMs
 from ggpi.policies import PolicyBank
 from ggpi.policies.checks import check_policies
@@ -38,7 +39,7 @@ DEPTHS = (1, 2, 3)
 class Actor(Protocol):
     """Anything that chooses actions for a batch of states."""
 
-    def act(self, states: np.ndarray, *, key: Key) -> Any: ...
+    def act(self, states: np.ndarray, /, *, key: Key) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ def compare(
     episodes, max_steps = whole(episodes, "episodes"), whole(max_steps, "max_steps")
     reward = as_reward(reward)
     agents = planners(ghms, reward) if agents is None else agents
-    _check_agents(agents)
+    _check(env, agents)
     bank, labels = PolicyBank(tuple(ghms.policies)), names(ghms.policies)
     actors: list[tuple[str, str, Actor]] = [(name, "policy", _Base(bank, k)) for k, name in enumerate(labels)]
     switching = _Switching(bank, max(ghms.alphas, default=1.0), episodes, seed)
@@ -157,7 +158,7 @@ def compare(
     return Comparison(tuple(scores), ghms.gamma, max_steps, seed)
 
 
-def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, Actor]:
+def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, GGPIAgent]:
     """GGPI agents at depths 1 (which is GPI), 2 and 3; `settings` are those of `GGPIAgent`."""
     depths = DEPTHS if ghms.alphas else DEPTHS[:1]
     return {
@@ -165,7 +166,12 @@ def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, Actor]:
     }
 
 
-def _check_agents(agents: Mapping[str, Actor]) -> None:
+def _check(env: object, agents: object) -> None:
+    if not (isinstance(env, str) or callable(env)):
+        raise TypeError(
+            "compare takes the id of an environment or a function that makes one, such as "
+            f"lambda: gymnasium.make('Pendulum-v1'), got {type(env).__name__}"
+        )
     if not isinstance(agents, Mapping):
         raise TypeError(f"agents is a dict, such as {{'depth 2': agent}}, got a {type(agents).__name__}")
     for name, agent in agents.items():
@@ -203,11 +209,6 @@ class _Episodes:
     """Copies of an environment that run side by side, so that each actor chooses all actions of a step in one call."""
 
     def __init__(self, env: str | Callable[[], gymnasium.Env], count: int, keys: Sequence[str] | None):
-        if not (isinstance(env, str) or callable(env)):
-            raise TypeError(
-                "compare takes the id of an environment or a function that makes one, such as "
-                f"lambda: gymnasium.make('Pendulum-v1'), got {type(env).__name__}"
-            )
         self.envs = [make(env) if isinstance(env, str) else env() for _ in range(count)]
         self.read = state_reader(self.envs[0].observation_space, keys)
 
@@ -253,7 +254,8 @@ def checked_values(reward: Reward, states: np.ndarray, actions: np.ndarray) -> A
     """The reward's values for `paid_for`, after a check on the shapes of a state and an action."""
     shapes = [jax.ShapeDtypeStruct(part.shape[1:], part.dtype) for part in (states, actions)]
     shape = () if callable(reward.values) else np.shape(reward.values)
-    return checked_payment(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None)
+    values = checked_reward(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None).values
+    return values if callable(values) else Table(jnp.asarray(values, jnp.float32))
 
 
 def paid_for(
@@ -261,8 +263,8 @@ def paid_for(
 ) -> np.ndarray:
     """The rewards of true steps [B]."""
     parts = {"state": (states,), "state_action": (states, actions), "arrival": (next_states,)}[form]
-    pay = pay_all if isinstance(values, OnHost) else _pay
+    pay = rewards_at if isinstance(values, OnHost) else _pay
     return np.asarray(pay(values, *(part[None, :, None] for part in parts)))[0, :, 0]
 
 
-_pay = jit(pay_all)
+_pay = jit(rewards_at)

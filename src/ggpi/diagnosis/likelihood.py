@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from ggpi._jax.jit import jit
 from ggpi.diagnosis.samples import typed
 from ggpi.diagnosis.truth import Truth, scales
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.types import GHM, Key
 
 NUM_SAMPLES = 64

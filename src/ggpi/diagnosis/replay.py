@@ -67,7 +67,9 @@ class Replay:
         seed: int,
     ):
         self.is_own = isinstance(env, str)
-        self.envs = [make(env, disable_env_checker=True) for _ in range(num_pairs)] if self.is_own else [env]
+        self.envs: list[gymnasium.Env] = [env] if not isinstance(env, str) else []
+        if isinstance(env, str):
+            self.envs = [make(env, disable_env_checker=True) for _ in range(num_pairs)]
         self.read, self.seed = state_reader(self.envs[0].observation_space, keys), seed
         rng = np.random.default_rng(seed)
         whose, when = rng.integers(len(policies), size=num_pairs), rng.integers(LONGEST, size=num_pairs)

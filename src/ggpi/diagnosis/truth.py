@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -106,8 +107,8 @@ def on_policy_truth(
     states = np.repeat(state, n, axis=0)
     action = np.asarray(act(PolicyBank([policy]), np.int32(0), states, key))
     action = action.reshape(len(state), n, *action.shape[1:])
-    futures = [simulate_pairs(dynamics, policy, state, action, beta, n, seed=seed) for seed in seeds]
-    return Truth(state, action, *futures)
+    future, *more = (simulate_pairs(dynamics, policy, state, action, beta, n, seed=seed) for seed in seeds)
+    return Truth(state, action, future, more[0] if more else None)
 
 
 def random_rows(data: Transitions, count: int, seed: int) -> Transitions:
@@ -144,19 +145,19 @@ def true_futures(
     if isinstance(source, Transitions):
         return _followed(source, index, beta, seed)
     environment, policy = _environment_of(source), policies[index]
-    env = source if environment is None else GymVectorEnv(environment, 16)
+    env: Any = source if environment is None else GymVectorEnv(environment, 16)
     visited = _visited(env, policies, policy, keys, seed + 1)
     if environment is not None:
         state, action = _met(environment, policies, num_pairs, seed)
         truth = _simulated(environment, policy, state, action, beta, num_samples, seed)
         return replace(truth, visited=visited)
-    if not isinstance(source, VectorEnv):
+    if not isinstance(env, VectorEnv):
         with (
             contextlib.suppress(NotRepeatableError),
-            contextlib.closing(Replay(source, policies, num_pairs, keys, seed)) as replay,
+            contextlib.closing(Replay(env, policies, num_pairs, keys, seed)) as replay,
         ):
             return replace(_replayed(replay, policy, beta, num_samples), visited=visited)
-    data = collect(source, [policy], 20 * RECORDED, keys=keys, seed=seed)
+    data = collect(env, [policy], 20 * RECORDED, keys=keys, seed=seed)
     return replace(recorded_futures(data, 0, beta, RECORDED, seed=seed), visited=visited)
 
 

@@ -11,7 +11,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Space
 from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
@@ -26,7 +25,7 @@ Info = dict[str, Any]
 class Dynamics(Protocol):
     """Dynamics on arrays, from any states: `step` moves each state by its action."""
 
-    def step(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> np.ndarray: ...
+    def step(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator, /) -> np.ndarray: ...
 
 
 @runtime_checkable
@@ -37,14 +36,14 @@ class Environment(Protocol):
     def spec(self) -> StateSpec: ...
 
     @property
-    def observation_space(self) -> Space: ...
+    def observation_space(self) -> Any: ...
 
     @property
-    def action_space(self) -> Space: ...
+    def action_space(self) -> Any: ...
 
     def start(self, n: int, rng: np.random.Generator) -> np.ndarray: ...
 
-    def step(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> np.ndarray: ...
+    def step(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator, /) -> np.ndarray: ...
 
 
 class GymEnv(gymnasium.Env):

@@ -81,7 +81,7 @@ class PointMaze:
         places = np.asarray(places, float)[..., None, :]
         gaps = np.maximum(np.abs(places - self.walls) - 0.5, 0)
         inside = (np.abs(places[..., 0, :]) <= self.size / 2).all(axis=-1)
-        return inside & (np.hypot(gaps[..., 0], gaps[..., 1]) > margin).all(axis=-1)
+        return np.asarray(inside & (np.hypot(gaps[..., 0], gaps[..., 1]) > margin).all(axis=-1))
 
     @cached_property
     def observation_space(self) -> Box:

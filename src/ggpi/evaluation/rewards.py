@@ -1,4 +1,4 @@
-"""What sampled states are paid: by arrays, JAX functions or plain Python functions, terminals respected.
+"""Rewards of sampled states: from arrays, JAX functions or plain Python functions, terminals respected.
 
 A function is written for one state. One that JAX can trace runs inside the compiled program, its parameters as
 arguments. Any other is called on the host, sample by sample: slower, with the same answers.
@@ -7,15 +7,18 @@ arguments. Any other is called on the host, sample by sample: slower, with the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
+from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
 from ggpi.rewards import Each, Features, Reward, Target
+from ggpi.types import Numbers, Sampler
 
 UNTRACEABLE = (
     jax.errors.TracerArrayConversionError,
@@ -24,28 +27,19 @@ UNTRACEABLE = (
 )
 
 
-class Table(eqx.Module):
-    """An array over the states of a finite MDP, as a function of an integer state (and action)."""
-
-    values: jax.Array
-
-    def __call__(self, *place):
-        return self.values[place]
-
-
 class OnHost(eqx.Module):
     """A Python function that JAX cannot trace."""
 
     function: Callable[..., Any] = eqx.field(static=True)
 
-    def __call__(self, *given):
-        return self.function(*given)
+    def __call__(self, *sample: Any) -> Any:
+        return self.function(*sample)
 
-    def pay_all(self, *given: Any) -> np.ndarray:
-        """The reward of each row; a sample that it cannot pay is named."""
-        given = tuple(np.asarray(part) for part in given)
-        paid = np.empty(len(given[0]), np.float32)
-        for i, sample in enumerate(zip(*given, strict=True)):
+    def of_rows(self, *rows: Numbers) -> np.ndarray:
+        """The reward of each row; an error names the sample that led to it."""
+        rows = tuple(np.asarray(part) for part in rows)
+        found = np.empty(len(rows[0]), np.float32)
+        for i, sample in enumerate(zip(*rows, strict=True)):
             try:
                 value = np.asarray(self.function(*sample), np.float32)
             except Exception as error:
@@ -53,24 +47,100 @@ class OnHost(eqx.Module):
                 raise ValueError(f"the reward raised {words} {_at(i, sample)}") from cause
             if value.shape != ():
                 raise ValueError(f"a reward is one number, got shape {value.shape} {_at(i, sample)}")
-            paid[i] = value
-        return paid
+            found[i] = value
+        return found
 
 
-def checked_payment(
+class PolicyReward(eqx.Module):
+    """r^π(x) of every policy of a finite MDP: actions need not be drawn, which would add variance."""
+
+    r: Float[Array, "S A"]
+    r_pi: Float[Array, "K S"]
+
+    def __call__(self, policies: tuple[int, ...], x: Numbers, action: Numbers | None) -> Array:
+        """r^π of the policies at x [nodes, P, n], policy by policy; r(x, a) where an action is given."""
+        if action is not None:
+            return self.r[x, action]
+        policy = np.repeat(np.array(policies, np.int32), len(x) // len(policies))[:, None, None]
+        return self.r_pi.ravel()[x + self.r_pi.shape[1] * policy]
+
+
+SampledForm = Literal["state", "state_action", "arrival", "policy"]
+"""The form of a reward, where "policy" means that r^π(x) is known."""
+
+
+class SampledReward(eqx.Module):
+    """A reward at many sampled states: 0 on leaving a terminal state, and once on entering it."""
+
+    values: Any
+    form: SampledForm = eqx.field(static=True)
+    arriving: float | Float[Array, ""] | Float[np.ndarray, ""]
+    """1 − γ: so much of μ's mass at a terminal state is that of the arrival."""
+    terminal: Callable[[Any], Any] | None
+
+    @property
+    def depends_on_policy(self) -> bool:
+        return self.form in ("state_action", "policy")
+
+    def __call__(self, policies: tuple[int, ...], x: Numbers, action: Numbers | None = None) -> Array:
+        """r at x [nodes, P, n, …], where these policies act or the actions are given."""
+        if self.form == "policy":
+            r = self.values(policies, x, action)
+        else:
+            r = rewards_at(self.values, x, *((action,) if self.form == "state_action" else ()))
+        if self.terminal is None:
+            return r
+        once = self.arriving * r if self.form == "arrival" else 0.0
+        return jnp.where(over(self.terminal, x), once, r)
+
+    def now(self, states: Numbers) -> Array:
+        """r(x) on leaving states [P, …], if that is what the form says; else 0."""
+        if self.form != "state":
+            return jnp.zeros(len(states))
+        return self((), states[None, :, None])[0, :, 0]
+
+    def has_ended(self, states: Numbers) -> Array | None:
+        """Which states [P, …] are terminal; None if none is."""
+        return None if self.terminal is None else jax.vmap(self.terminal)(states)
+
+    def for_rows(self, rows: Callable[[Array], Array]) -> SampledReward:
+        """The same reward for other rows of states, as `rows` makes them of arrays [B, …]."""
+        if not isinstance(self.values, Each):
+            return self
+        return eqx.tree_at(lambda old: old.values, self, jax.tree.map(rows, self.values))
+
+
+def sampled_reward(reward: Reward, sampler: Sampler) -> SampledReward:
+    """A reward as an evaluator needs it; arrays are those of a finite MDP."""
+    values, form = reward.values, reward.form
+    if not callable(values):
+        if isinstance(sampler, ModelSampler | TableSampler):
+            check_table(reward, sampler.pi.shape[1:] if isinstance(sampler, TableSampler) else None)
+        values = Table(jnp.asarray(values, jnp.float32))
+        if form == "state_action" and isinstance(sampler, TableSampler):
+            values = PolicyReward(values.values, (sampler.pi * values.values).sum(axis=-1))
+            form = "policy"
+    return SampledReward(values, form, np.asarray(1 - sampler.gamma, np.float32), sampler.terminal)
+
+
+def checked_reward(
     reward: Reward,
     state: jax.ShapeDtypeStruct,
     action: jax.ShapeDtypeStruct,
-    sizes: tuple[int, int] | None = None,
-) -> Any:
-    """The reward's values as a module that pays one state, after a try without numbers.
+    sizes: tuple[int, ...] | None = None,
+) -> Reward:
+    """The reward, after a try on shapes alone; a function that JAX cannot trace becomes one that runs on the host.
 
-    `sizes` are the numbers of states and of actions of a finite MDP.
+    Args:
+        reward: the reward.
+        state: the shape of a state.
+        action: the shape of an action.
+        sizes: the numbers of states and of actions of a finite MDP.
     """
     values = reward.values
     if not callable(values):
-        _check_table(reward, state, sizes)
-        return Table(jnp.asarray(values, jnp.float32))
+        check_table(reward, sizes)
+        return reward
     one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
     _check_indices(one, state)
     given = (state, action) if reward.form == "state_action" else (state,)
@@ -85,7 +155,7 @@ def checked_payment(
                 "write it with jax.numpy, jnp.where in the place of if; or give each reward to an agent of its own, "
                 f"which also takes plain Python: agent.with_reward(reward). JAX says: {str(error).splitlines()[0]}"
             ) from error
-        return OnHost(values)
+        return Reward(reward.form, OnHost(values))
     except UserError as error:
         words, cause = blamed(error.__cause__ or error)
         raise ValueError(f"the reward raised {words} on a state of shape {shapes}") from cause
@@ -98,15 +168,16 @@ def checked_payment(
             f"the reward has an index that is out of range, where JAX would read the nearest entry: {said} "
             f"A state has shape {shapes}; give an index within that"
         )
-    return values
+    return reward
 
 
-def _check_table(reward: Reward, state: jax.ShapeDtypeStruct, sizes: tuple[int, int] | None) -> None:
+def check_table(reward: Reward, sizes: tuple[int, ...] | None) -> None:
+    """Raises unless an array has a reward for every state (and action) of a finite MDP."""
     shape = np.shape(reward.values)
     if sizes is None:
         raise ValueError(
-            f"an array {shape} pays the numbered states of a finite MDP; here a state is a vector {state.shape}: give "
-            "a function of it, such as ggpi.rewards.arrival(f), or ggpi.rewards.target"
+            f"an array {shape} is a reward of the numbered states of a finite MDP; here states are vectors: give a "
+            "function of a state, such as ggpi.rewards.arrival(f), or ggpi.rewards.target"
         )
     wanted = sizes if reward.form == "state_action" else sizes[:1]
     if shape != wanted:
@@ -114,30 +185,23 @@ def _check_table(reward: Reward, state: jax.ShapeDtypeStruct, sizes: tuple[int, 
 
 
 def _check_indices(values: Any, state: jax.ShapeDtypeStruct) -> None:
-    """JAX would read the last number of the state in the place of one that is not there."""
+    """JAX would read the last coordinate of the state in the place of one that is not there."""
     if not isinstance(values, Target | Features) or len(state.shape) != 1:
         return
     size = state.shape[0]
     if not all(-size <= i < size for i in values.indices):
         raise ValueError(
-            f"the reward reads the numbers {values.indices} of the state, which has {size} (0 to {size - 1}); "
+            f"the reward reads the coordinates {values.indices} of a state that has {size} (0 to {size - 1}); "
             "give indices that it has"
         )
 
 
-def payment(
-    values: Any, reward_form: str, terminal: Callable[[Any], Any] | None, gamma: float
-) -> Callable[..., Any]:
-    """x [nodes, P, n, …] (and actions) ↦ r there: nothing is left behind in a terminal state, ρ is paid once."""
-
-    def pay(x, *action):
-        paid = pay_all(values, x, *action)
-        if terminal is None:
-            return paid
-        once = (1 - gamma) * paid if reward_form == "arrival" else 0.0
-        return jnp.where(over(terminal, x), once, paid)
-
-    return pay
+def stay(terminal: Callable[[Any], Any] | None, start: Numbers, end: Numbers) -> Numbers:
+    """The ends of segments from start [K, rows, …]: a terminal state is never left."""
+    if terminal is None:
+        return end
+    stays = jax.vmap(jax.vmap(terminal))(start)
+    return jnp.where(stays.reshape(*stays.shape, *[1] * (start.ndim - 2)), start, end)
 
 
 def over(function: Callable[..., Any], x: Any, *action: Any) -> Any:
@@ -146,27 +210,26 @@ def over(function: Callable[..., Any], x: Any, *action: Any) -> Any:
 
 
 def first_bad_sample(values: Any, x: Any, *action: Any) -> str | None:
-    """Which of the samples x [nodes, P, n, …] is not paid a finite number, in words."""
-    paid = np.asarray(pay_all(values, x, *action))
-    bad = np.argwhere(~np.isfinite(paid))
+    """Which of the samples x [nodes, P, n, …] has a reward that is not finite, in words."""
+    found = np.asarray(rewards_at(values, x, *action))
+    bad = np.argwhere(~np.isfinite(found))
     if not len(bad):
         return None
     place = tuple(bad[0])
-    return f"the reward is {paid[place]} {_at(int(place[2]), [np.asarray(part)[place] for part in (x, *action)])}"
+    return f"the reward is {found[place]} {_at(int(place[2]), [np.asarray(part)[place] for part in (x, *action)])}"
 
 
-def pay_all(values: Any, x: Any, *action: Any) -> Any:
+def rewards_at(values: Any, x: Numbers, *action: Numbers) -> Array:
     """The reward of every state (and action) of x [nodes, P, n, …], terminal or not."""
     if isinstance(values, OnHost):
         rows = [np.asarray(part).reshape(-1, *part.shape[3:]) for part in (x, *action)]
-        return jnp.asarray(values.pay_all(*rows).reshape(x.shape[:3]))
+        return jnp.asarray(values.of_rows(*rows).reshape(x.shape[:3]))
     if isinstance(values, Each):
-        pay_one = jax.vmap(lambda v, *given: over(v, *(part[:, None] for part in given))[:, 0], (0, 1), 1)
-        if action:
-            pay_one = jax.vmap(
-                lambda v, *given: over(v, *(part[:, None] for part in given))[:, 0], (0, 1, 1), 1
-            )
-        return pay_one(values.values, x, *action).astype(jnp.float32)
+
+        def own(value: Any, *sample: Array) -> Array:
+            return over(value, *(part[:, None] for part in sample))[:, 0]
+
+        return jax.vmap(own, (0, 1, 1)[: 2 + len(action)], 1)(values.values, x, *action).astype(jnp.float32)
     return over(values, x, *action).astype(jnp.float32)
 
 

@@ -1,6 +1,7 @@
 """Geometric horizon models: exact in finite MDPs, learned elsewhere."""
 
-from ggpi.ghm.base import AbstractDensityGHM, AbstractGHM, GHMs, exact_ghms, joined_ghms
+from ggpi.ghm.abstract import AbstractDensityGHM, AbstractGHM
+from ggpi.ghm.base import GHMs, exact_ghms, joined_ghms
 from ggpi.ghm.exact import (
     ExactGHM,
     bellman,

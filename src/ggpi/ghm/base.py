@@ -1,133 +1,30 @@
-"""The models that a set of policies needs: μ_γ of each, and μ_β for each α; and what a learned model is."""
+"""The models that a set of policies needs: μ_γ of each, and μ_β for each α."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Num
-from numpy.typing import ArrayLike
+import numpy as np
 
-from ggpi._jax.shapes import Lead, check_policy, check_result, check_shape, floats
-from ggpi.ghm.coordinates import Frame
-from ggpi.ghm.exact import ExactGHM
+from ggpi._jax.batching import stack
+from ggpi._jax.shapes import Lead, check_policy, check_shape
+from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.exact import ExactGHM, tabular_sampler
+from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
+from ggpi.ghm.tabular import TabularGHM
 from ggpi.mdp.tabular import TabularMDP, check_gamma
+from ggpi.policies.bank import PolicyBank
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.objects import Foreign
 from ggpi.storage.reading import short
 from ggpi.switching import GSPs, beta_of
-from ggpi.types import GHM, Key, Scalar, reals
-
-
-class AbstractGHM(eqx.Module):
-    """A learned μ(·|x, a) over state vectors; a class of your own needs its abstract methods and nothing else.
-
-    Models take their noise as an argument, so that many are vmapped together and noise is drawn in bulk. `push` is
-    written for one pair (x, a), `loss` for a batch of them.
-    """
-
-    frame: eqx.AbstractVar[Frame]
-    """Normalisation of states and actions, fitted to the data of this model."""
-
-    @property
-    @abstractmethod
-    def noise_size(self) -> int:
-        """How many standard normal numbers one sample takes."""
-
-    @property
-    @abstractmethod
-    def loss_noise_size(self) -> int:
-        """How many standard normal numbers the loss of one pair takes; 0 if it is exact."""
-
-    @abstractmethod
-    def push(
-        self, state: Float[Array, "D"], action: Num[Array, "*A"], noise: Float[Array, "n"]
-    ) -> Float[Array, "D"]:
-        """A sample x′ ∼ μ(·|x, a) as a function of standard normal noise."""
-
-    @abstractmethod
-    def loss(
-        self,
-        state: Float[Array, "B D"],
-        action: Num[Array, "B *A"],
-        target: Float[Array, "B D"],
-        noise: Float[Array, "B n"],
-    ) -> Float[Array, "B"]:
-        """−log μ(target|x, a), or a sample of an upper bound of it, in the units of the frame (`frame.change`)."""
-
-    @property
-    def working_size(self) -> int:
-        """About how many floats are held at a time while one sample is drawn: two layers, each as the widest array."""
-        arrays = jax.tree.leaves(eqx.filter(self, eqx.is_array))
-        return 2 * max(self.frame.state_size, *(array.shape[-1] for array in arrays if array.ndim))
-
-    def check_parts(self, lead: Lead) -> None:
-        """Samples and losses can be computed: the arrays fit each other."""
-        size, (shape, kind) = self.frame.state_size, self.frame.action_form
-        dtype = jnp.float32 if kind == "f" else jnp.int32
-        arrays, rest = eqx.partition(self, eqx.is_array)
-        check_result(
-            lambda arrays, *given: eqx.combine(arrays, rest).push(*given),
-            (
-                arrays,
-                floats(*lead, size),
-                jax.ShapeDtypeStruct((*lead, *shape), dtype),
-                floats(*lead, self.noise_size),
-            ),
-            ((size,), "f"),
-            lead,
-        )
-        states, actions = floats(*lead, 1, size), jax.ShapeDtypeStruct((*lead, 1, *shape), dtype)
-        check_result(
-            lambda arrays, *given: eqx.combine(arrays, rest).loss(*given),
-            (arrays, states, actions, states, floats(*lead, 1, self.loss_noise_size)),
-            ((1,), "f"),
-            lead,
-        )
-
-    def sample(self, state: ArrayLike, action: ArrayLike, *, key: Key) -> Float[Array, "D"]:
-        """x′ ∼ μ(·|x, a), the state after a geometric time."""
-        return self.push(jnp.asarray(state), jnp.asarray(action), jax.random.normal(key, (self.noise_size,)))
-
-
-class AbstractDensityGHM(AbstractGHM):
-    """A model whose density can be computed, as LL2TD needs."""
-
-    @abstractmethod
-    def log_prob(
-        self, target: Float[Array, "D"], state: Float[Array, "D"], action: Num[Array, "*A"]
-    ) -> Float[Array, ""]:
-        """log μ(target|x, a), in raw units."""
-
-    @property
-    def loss_noise_size(self) -> int:
-        return 0
-
-    def loss(
-        self,
-        state: Float[Array, "B D"],
-        action: Num[Array, "B *A"],
-        target: Float[Array, "B D"],
-        noise: Float[Array, "B n"],
-    ) -> Float[Array, "B"]:
-        """−log μ(target|x, a) in the units of the frame."""
-        return -jax.vmap(self.log_prob)(target, state, action) - self.frame.log_volume
-
-
-class AbstractObserver(eqx.Module):
-    """A model with running statistics, such as those of batch norms, which are no matter of gradients."""
-
-    @abstractmethod
-    def observe(
-        self, state: Float[Array, "B D"], action: Num[Array, "B *A"], target: Float[Array, "B D"]
-    ) -> AbstractObserver:
-        """The model after a batch; training calls it once for each."""
-
+from ggpi.types import GHM, Actor, Scalar, reals
 
 Models = eqx.Module | Sequence[ExactGHM]
 """The models of all policies at one horizon: one module with a leading axis over policies, or exact models in a row."""
@@ -215,6 +112,39 @@ class GHMs:
     def names(self) -> list[str]:
         return [policy.name for policy in self.policies]
 
+    def sampler(self, terminal: Callable[[Any], Any] | None = None) -> ModelSampler | TableSampler:
+        """What planners draw actions and future states from.
+
+        Args:
+            terminal: whether a state ends an episode, a JAX function of one state. A finite MDP knows it.
+        """
+        return self._sampler if terminal is None else replace(self._sampler, terminal=terminal)
+
+    def one_step_sampler(self) -> ModelSampler | TableSampler | None:
+        """P(·|x, a), of the finite MDP or learned, as a Sampler: the jump of policy 0 at horizon 0; None if unknown."""
+        model = self.segment(0, None)
+        if isinstance(model, ExactGHM):
+            table = stack([ExactGHM(model.mdp, model.policy, 0.0).sampler])
+            return replace(self._sampler, tables=(table,), horizons=(0.0,))
+        if self.one_step is None:
+            return None
+        return replace(self._sampler, models=(stack([self.one_step]),), horizons=(0.0,))
+
+    @cached_property
+    def _sampler(self) -> ModelSampler | TableSampler:
+        with (
+            jax.ensure_compile_time_eval()
+        ):  # the arrays are constants, also of a function that is being traced
+            stacks = tuple(_stacked(models, self.policies) for models in self.models)
+            bank = PolicyBank(tuple(self.policies))
+            if isinstance(stacks[0], AbstractGHM):
+                return ModelSampler(stacks, bank, None, self.gamma, self.horizons)
+            model, terminal = self.segment(0, None), None
+            if isinstance(model, ExactGHM) and model.mdp.terminal.any():
+                terminal = Table(jnp.asarray(model.mdp.terminal))
+            pi = jnp.asarray(np.stack([np.asarray(policy, np.float32) for policy in self.policies]))
+            return TableSampler(stacks, bank, pi, terminal, self.gamma, self.horizons)
+
 
 def exact_ghms(
     mdp: TabularMDP, policies: Sequence[Any], gamma: Scalar, alpha: Scalar | Sequence[Scalar]
@@ -258,6 +188,15 @@ def _of_policy(models: Models, policy: int) -> Any:
     return models[policy]
 
 
+def _stacked(models: Models, policies: Sequence[Any]) -> eqx.Module:
+    if isinstance(models, TabularGHM):
+        mus = np.asarray(models.mu, float)
+        return stack([tabular_sampler(*pair) for pair in zip(mus, policies, strict=True)])
+    if isinstance(models, eqx.Module):
+        return models
+    return stack([model.sampler if isinstance(model, ExactGHM) else model for model in models])
+
+
 def _joined(groups: Sequence[Models]) -> Models:
     if isinstance(groups[0], eqx.Module):
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
@@ -278,7 +217,7 @@ def _world(model: Any) -> tuple[Any, ...]:
 def _check_acts(policy: Any, world: tuple[Any, ...]) -> None:
     if isinstance(policy, Foreign):
         return
-    if not callable(getattr(policy, "sample", None)):
+    if not isinstance(policy, Actor):
         raise ValueError(f"expected a policy, got a {type(policy).__name__}")
     if isinstance(policy, TabularPolicy):
         check_shape(f"policy {short(policy.name)}", policy.pi, world or policy.pi.shape)

@@ -95,12 +95,19 @@ class TabularSampler(eqx.Module):
         count = self.num_states * (self.num_actions + 1)
         check_shape("rows.keep", self.rows.keep, (*lead, count, self.num_states))
 
-    def sample(self, state: Any, action: Any, *, key: Key) -> Any:
-        return self.rows.sample(jnp.asarray(state) * self.num_actions + action, key=key)
+    def sample(self, state: Any, action: Any, *, among: Sequence[int] | None = None, key: Key) -> Any:
+        """X′ for each pair; of stacked tables, those of the policies `among`, for states [K, rows]."""
+        return self._draw(jnp.asarray(state) * self.num_actions + action, among, key)
 
-    def sample_onward(self, state: Any, *, key: Key) -> Any:
+    def sample_onward(self, state: Any, *, among: Sequence[int] | None = None, key: Key) -> Any:
         """X′ when the first action is π's own, in a single draw."""
-        return self.rows.sample(jnp.asarray(state) + self.num_states * self.num_actions, key=key)
+        return self._draw(jnp.asarray(state) + self.num_states * self.num_actions, among, key)
+
+    def _draw(self, row: jax.Array, among: Sequence[int] | None, key: Key) -> jax.Array:
+        if among is None:
+            return self.rows.sample(row, key=key)
+        first = np.array(among, np.int32) * self.rows.keep.shape[-2]
+        return self.rows.sample(row + first[:, None], key=key)
 
 
 def tabular_sampler(mu: np.ndarray, policy: ArrayLike) -> TabularSampler:

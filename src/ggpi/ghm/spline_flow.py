@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Num
 
 from ggpi._jax.networks import MLP, mlp
 from ggpi._jax.shapes import Lead, check_positive
-from ggpi.ghm.base import AbstractDensityGHM, AbstractObserver
+from ggpi.ghm.abstract import AbstractDensityGHM, AbstractObserver
 from ggpi.ghm.batch_norm import BatchNorm, batch_norm
 from ggpi.ghm.coordinates import Frame, Predict
 from ggpi.ghm.spline import bend, num_raw, unbend

@@ -145,7 +145,7 @@ def cetd_replay(
 ) -> TabularGHM:
     """CETD on minibatches drawn from recorded transitions of any behaviour; only their pairs are updated.
 
-    After a terminated transition the future is the terminal state for ever, so x″ = x′.
+    After a terminated transition the future is the terminal state forever, so x″ = x′.
 
     Args:
         transitions: integer states and actions.
@@ -187,7 +187,7 @@ def _learn(
     record_every: int | None,
     key: Key,
 ) -> TabularGHM:
-    """φ ← φ + ε (target(μ) − μ) for every pair."""
+    """φ ← φ + ε (target(μ) − μ) forevery pair."""
 
     def update(logits: Logits, size: float | Array, key: Key) -> Logits:
         mu = jax.nn.softmax(logits, axis=-1)
@@ -240,7 +240,7 @@ def _one_hot(states: Int[Array, "*b"], mdp: TabularMDP) -> Float[Array, "*b S"]:
 
 
 def _dense_rows(mdp: TabularMDP) -> np.ndarray:
-    return mdp.kernel.toarray() if mdp.is_sparse else mdp.kernel
+    return mdp.kernel if isinstance(mdp.kernel, np.ndarray) else mdp.kernel.toarray()
 
 
 def _checked_pairs(transitions: Transitions, pi: TabularPolicy) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Num
 
 from ggpi._jax.densities import log_normal
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
-from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.coordinates import Frame, Predict
 from ggpi.types import Key
 

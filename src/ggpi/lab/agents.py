@@ -1,11 +1,13 @@
 """Agents of the transfer experiments, as functions of states and targets: planners, an oracle, and baselines.
 
-The *oracle* is the planner with true simulator samples in the models' place: what perfect models would score. It
-draws the same tree of segments, so that what it lacks is what depth and budget lack, and the rest is the models'.
+The *oracle* is the same planner with the simulator as its Sampler: the score of perfect models. What it lacks is due
+to depth and budget; what planners with learned models lack beyond that is due to the models.
 """
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -13,13 +15,13 @@ import numpy as np
 
 from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
-from ggpi.evaluation.rewards import payment
-from ggpi.evaluation.tree import Block, build_tree, draw, worth
+from ggpi.evaluation import evaluate_states_sampled
 from ggpi.ghm.base import GHMs
 from ggpi.policies.bank import PolicyBank
-from ggpi.rewards import Reward, targets
+from ggpi.rewards import targets
 from ggpi.rollout.futures import simulate_futures
 from ggpi.switching import GSPs, compositions
+from ggpi.types import Key, Numbers
 
 Decide = Callable[[np.ndarray, np.ndarray, Any], np.ndarray]
 """(states [b, D], targets [b, 2], key) ↦ actions [b, A]."""
@@ -76,43 +78,48 @@ def true_values(
     world: Any, policies: Sequence[Any], gamma: float, gsps: GSPs, num_samples: int, radius: float
 ) -> Decide:
     """(states [b, D], targets [b, 2], key) ↦ values [N, b] of the GSPs, estimated by simulation."""
-    alphas = tuple(dict.fromkeys(alpha for gsp in gsps for alpha in gsp.alphas))
-    ghms = GHMs(tuple(policies), gamma, alphas, {})
-    tree, _ = build_tree([gsp.segments(gamma) for gsp in gsps], ghms, "arrival")
-    simulated = Simulated(policies, world)
+    simulator = SimulatorSampler(world, tuple(policies), gamma)
 
-    def values(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
-        drawn = draw(tree, simulated, states, None, num_samples, form="arrival", key=key)
-        reward: Reward = targets(goals, radius)
-        pay = payment(reward.values, "arrival", None, gamma)
-        return np.asarray(worth(tree, pay, states, drawn, form="arrival").mean(axis=-1))
+    def values(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
+        reward = targets(goals, radius)
+        return evaluate_states_sampled(gsps, simulator, reward, states, num_samples=num_samples, key=key).mean
 
     return values
 
 
-class Simulated:
-    """The simulator in the models' place: `move` draws true futures."""
+@dataclass(frozen=True, eq=False)
+class SimulatorSampler:
+    """True actions and futures of a world that steps on the host."""
 
-    def __init__(self, policies: Sequence[Any], world: Any):
-        self.policies, self.world = policies, world
-        self.banks = {(k,): PolicyBank([policy]) for k, policy in enumerate(policies)}
+    world: Any
+    policies: tuple[Any, ...]
+    gamma: float
+    terminal: None = None
 
-    def act(self, block: Block, x: Any, *, key: Any) -> Any:
+    def act(self, policies: tuple[int, ...], state: Numbers, *, key: Key) -> np.ndarray:
         parts = [
-            sample_policy(self.banks[(k,)], np.asarray(x[row]), jax.random.fold_in(key, row))
-            for row, k in enumerate(block.policies)
+            sample_policy(self._banks[k], np.asarray(state[row]), jax.random.fold_in(key, row))
+            for row, k in enumerate(policies)
         ]
         return np.stack([np.asarray(part) for part in parts])
 
-    def move(self, block: Block, x: Any, action: Any, *, key: Any) -> Any:
-        seeds = np.asarray(jax.random.bits(key, (len(block.policies),), np.uint32))
-        ends = []
-        for row, k in enumerate(block.policies):
-            given = np.asarray(x[row]), np.asarray(action[row])
-            ends.append(
-                simulate_futures(self.world, self.policies[k], *given, block.horizon, seed=int(seeds[row]))
-            )
+    def jump(
+        self, policies: tuple[int, ...], horizon: float, state: Numbers, action: Numbers, *, key: Key
+    ) -> np.ndarray:
+        seeds = np.asarray(jax.random.bits(key, (len(policies),), np.uint32))
+        ends = [
+            simulate_futures(self.world, self.policies[k], x, a, horizon, seed=int(seed))
+            for k, x, a, seed in zip(policies, np.asarray(state), np.asarray(action), seeds, strict=True)
+        ]
         return np.stack(ends)
+
+    def onward(self, policies: tuple[int, ...], horizon: float, state: Numbers, *, key: Key) -> np.ndarray:
+        action_key, jump_key = jax.random.split(key)
+        return self.jump(policies, horizon, state, self.act(policies, state, key=action_key), key=jump_key)
+
+    @cached_property
+    def _banks(self) -> tuple[PolicyBank, ...]:
+        return tuple(PolicyBank([policy]) for policy in self.policies)
 
 
 @jit

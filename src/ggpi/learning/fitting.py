@@ -26,7 +26,8 @@ from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
 from ggpi.data import StateSpec, Transitions
 from ggpi.data.memory import is_mapped, within_memory
-from ggpi.ghm.base import AbstractGHM, GHMs
+from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.base import GHMs
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.log import Callback, Report, TrainingLog
 from ggpi.learning.loop import run_chunk, score
@@ -43,7 +44,7 @@ from ggpi.switching import beta_of
 from ggpi.types import Actor, Key, Scalar, reals
 
 MARGIN = 0.1
-"""Nats per coordinate by which a model may score worse than knowing nothing: its loss is a bound, and has noise."""
+"""Nats per coordinate by which a model may score worse than mean and spread of the data: its loss is a noisy bound."""
 MEMORY = 1.0
 """Gigabytes of memory-mapped transitions that are loaded; a training takes up to five times as much."""
 

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, PyTree
 
-from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.storage.arrays import load_arrays, save_arrays, sweep, to_json, write_text
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import parse_json, read_text, short
@@ -27,7 +27,7 @@ State = TypeVar("State")
 
 
 class Report(NamedTuple):
-    """What callbacks of a training are told, before the first chunk and after every chunk."""
+    """What callbacks of a training receive, before the first chunk and after every chunk."""
 
     step: int
     """Steps so far."""

@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from ggpi._jax.jit import fast_jit
-from ggpi.ghm.base import AbstractGHM, AbstractObserver
+from ggpi.ghm.abstract import AbstractGHM, AbstractObserver
 from ggpi.learning.losses import Batch, Problem
 from ggpi.learning.recipe import Recipe
 from ggpi.types import Key

@@ -24,7 +24,7 @@ from ggpi._jax.batching import over_models
 from ggpi._jax.densities import log_normal
 from ggpi._jax.random import quick
 from ggpi.data import Transitions
-from ggpi.ghm.base import AbstractDensityGHM, AbstractGHM
+from ggpi.ghm.abstract import AbstractDensityGHM, AbstractGHM
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.learning.targets import Dataset, draw_rows, follow, n_step_dataset, trajectory_dataset
 from ggpi.policies.bank import PolicyBank

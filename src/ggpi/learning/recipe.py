@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.coordinates import Frame, Predict
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -11,8 +12,13 @@ from numpy.typing import ArrayLike
 
 from ggpi.types import reals
 
-Sparse = scipy.sparse.sparray | scipy.sparse.spmatrix
-Kernel = Float[np.ndarray, "S A S"] | scipy.sparse.csr_array
+if TYPE_CHECKING:  # SciPy's classes have no types
+    CSR = Any
+    Sparse = Any
+else:
+    CSR = scipy.sparse.csr_array
+    Sparse = scipy.sparse.sparray | scipy.sparse.spmatrix
+Kernel = Float[np.ndarray, "S A S"] | CSR
 KernelLike = ArrayLike | Sparse
 
 ROW_SUM_TOLERANCE = 1e-6
@@ -34,7 +40,7 @@ def check_distributions(rows: np.ndarray, what: str, name: Callable[[int], str])
 
 def checked_kernel(P: KernelLike) -> Kernel:
     """P with rows that sum to exactly 1, as float64 [S, A, S] or CSR [S·A, S]."""
-    if isinstance(P, Sparse):
+    if scipy.sparse.issparse(P):
         return _checked_sparse(P)
     P = reals(P, "P")
     if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
@@ -43,11 +49,11 @@ def checked_kernel(P: KernelLike) -> Kernel:
     return rows.reshape(P.shape)
 
 
-def _checked_sparse(given: Sparse) -> scipy.sparse.csr_array:
-    if len(given.shape) != 2:
-        raise ValueError(f"a sparse P has shape [S·A, S], got {given.shape}")
-    num_rows, num_states = given.shape
-    rows = given.tocsr()
+def _checked_sparse(given: Sparse) -> CSR:
+    if given.ndim != 2:
+        raise ValueError(f"a sparse P has two axes, [S·A, S], got {given.ndim}")
+    rows: CSR = scipy.sparse.csr_array(given)
+    num_rows, num_states = rows.shape
     P = scipy.sparse.csr_array((reals(rows.data, "P"), rows.indices, rows.indptr), shape=rows.shape)
     if num_states == 0 or num_rows == 0 or num_rows % num_states:
         raise ValueError(

@@ -249,7 +249,7 @@ def _problem(
 def _discounted(mdp: TabularMDP, gamma: float) -> Matrix:
     """γP; a sparse one with 32-bit indices where they suffice, which saves a fifth of each product."""
     P = mdp.kernel
-    if not mdp.is_sparse or max(P.nnz, *P.shape) > np.iinfo(np.int32).max:
+    if isinstance(P, np.ndarray) or max(P.nnz, *P.shape) > np.iinfo(np.int32).max:
         return P * gamma
     parts = (P.data * gamma, P.indices.astype(np.int32, copy=False), P.indptr.astype(np.int32, copy=False))
     return scipy.sparse.csr_array(parts, shape=P.shape)

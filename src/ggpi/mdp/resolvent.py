@@ -18,9 +18,10 @@ import scipy.sparse.csgraph
 import scipy.sparse.linalg
 from jaxtyping import Float
 
+from ggpi.mdp.kernels import CSR
 from ggpi.types import Numbers
 
-Matrix = Float[np.ndarray, "n m"] | scipy.sparse.csr_array
+Matrix = Float[np.ndarray, "n m"] | CSR
 
 DIRECT_LIMIT = 2_000
 """Sparse systems with no more states than this are always factorised."""
@@ -49,7 +50,7 @@ def resolvent(P_pi: Matrix, beta: float) -> Resolvent:
     return _Krylov(P_pi, beta)
 
 
-def _bandwidth(P_pi: scipy.sparse.csr_array) -> int:
+def _bandwidth(P_pi: CSR) -> int:
     """max |i − j| over the entries of P^π, numbered breadth first (reverse Cuthill–McKee)."""
     order = scipy.sparse.csgraph.reverse_cuthill_mckee(P_pi, symmetric_mode=False)
     rank = np.empty_like(order)
@@ -78,7 +79,7 @@ class _Dense:
 
 
 class _SparseDirect:
-    def __init__(self, P_pi: scipy.sparse.csr_array, beta: float):
+    def __init__(self, P_pi: CSR, beta: float):
         identity = scipy.sparse.eye_array(P_pi.shape[0], format="csc")
         # The diagonal dominates, so no pivoting; panels of one column suit factors this sparse.
         self._factors = scipy.sparse.linalg.splu(
@@ -100,7 +101,7 @@ class _Krylov:
     relative_error = 1e-11
     round_length = 200
 
-    def __init__(self, P_pi: scipy.sparse.csr_array, beta: float):
+    def __init__(self, P_pi: CSR, beta: float):
         self._P, self._beta = P_pi, beta
 
     def solve(self, f: Numbers, guess: Numbers | None = None) -> np.ndarray:

@@ -10,7 +10,7 @@ A terminal state is absorbing: r is 0 there, and an arrival reward is paid once,
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,7 +86,7 @@ class TabularMDP:
     def _check_terminal_states_absorb(self) -> None:
         for x in np.flatnonzero(self.terminal):
             rows = self.kernel[x * self.num_actions : (x + 1) * self.num_actions]
-            stay = rows[:, [x]].toarray() if self.is_sparse else rows[:, [x]]
+            stay = np.asarray(rows @ (np.arange(self.num_states) == x))
             if not np.allclose(stay, 1.0):
                 raise ValueError(
                     f"terminal state {x} is not absorbing: it must stay where it is for every action"
@@ -139,17 +139,17 @@ class TabularMDP:
         """One sample of X₁ for each pair of integer arrays."""
         state = indices(state, self.num_states, "states")
         rows = state * self.num_actions + indices(action, self.num_actions, "actions")
-        if self.is_sparse:
-            first, last = self.P.indptr[rows], self.P.indptr[rows + 1] - 1
-        else:
-            first, last = rows * self.num_states, rows * self.num_states + self.num_states - 1
-        places = draw(self._sums, first, last, rng.random(rows.shape))
-        return self.P.indices[places] if self.is_sparse else places - first
+        u = rng.random(rows.shape)
+        if isinstance(self.P, np.ndarray):
+            first = rows * self.num_states
+            return draw(self._sums, first, first + self.num_states - 1, u) - first
+        return self.P.indices[draw(self._sums, self.P.indptr[rows], self.P.indptr[rows + 1] - 1, u)]
 
     @cached_property
     def _sums(self) -> np.ndarray:
         """The running sum of each row of P, flat."""
-        return sparse_running_sums(self.P) if self.is_sparse else running_sums(self.P).ravel()
+        P = self.P
+        return running_sums(P).ravel() if isinstance(P, np.ndarray) else sparse_running_sums(P)
 
     def P_pi(self, policy: ArrayLike) -> Matrix:
         """P^π(x′|x) = Σ_a π(a|x) P(x′|x, a), dense or sparse as P is."""
@@ -157,12 +157,12 @@ class TabularMDP:
 
     def mixture(self, pi: ActionValues) -> Matrix:
         """P^π of a π that is known to be valid, such as the result of `checked_policy`."""
-        if not self.is_sparse:
+        if isinstance(self.P, np.ndarray):
             return (pi[:, None, :] @ self.P)[:, 0]
         pairs = np.flatnonzero(pi)
         starts = np.concatenate([[0], np.cumsum(np.count_nonzero(pi, axis=1))])
         choose = scipy.sparse.csr_array((pi.ravel()[pairs], pairs, starts), shape=(pi.shape[0], pi.size))
-        return (choose @ self.P).tocsr()
+        return scipy.sparse.csr_array(choose @ self.P)
 
     def r(self, reward: Reward | ArrayLike) -> ActionValues:
         """Any reward as the expected r(x, a) of leaving x with a; 0 at terminal states."""

@@ -1,4 +1,4 @@
-"""Policies: what acts."""
+"""Policies: tables, linear feedback, networks, functions of the user, and files of Stable-Baselines3."""
 
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.linear import LinearPolicy, direction_policies, maze_policies, pendulum_policies

@@ -1,4 +1,4 @@
-"""From what a function says about a state to the action that is executed, whoever wrote the function.
+"""Action heads: turn the output of a function of the state into the executed action.
 
     Choice        a = f(x)                       one of A
     Categorical   a ∼ softmax(f(x))              one of A
@@ -7,8 +7,8 @@
     Squashed      a = unscale(tanh(m + s ε))     (m, log s) = f(x)
     Mode          a = mode of another policy     argmax, m, or unscale(tanh(m))
 
-`f` is written for one state and is itself a module, so its arrays are stacked like any others. Each kind knows
-its action space, which has to be the environment's.
+`f` takes one state and is itself a module, so its arrays are stacked with the others. Each policy has an
+`action_space`, which must match the environment's.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from gymnasium.spaces import Box, Discrete
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from ggpi._jax.batching import Function, over_states
 from ggpi._jax.shapes import Lead, check_policy, check_shape
 from ggpi.policies.gaussian import AbstractGaussianPolicy, check_bounds
 from ggpi.policies.networks import Network
-from ggpi.types import Key
+from ggpi.types import ArrayLike, Key
 
 
 class ChoicePolicy(eqx.Module):
     """Always f(x), one of A actions."""
 
-    function: Any
+    function: Function
     name: str
     num_actions: int = eqx.field(static=True)
 
     def check_parts(self, lead: Lead) -> None:
-        """The function chooses one of the actions."""
+        """The function returns one of the actions."""
         _check(self, ((), "i"), self.num_actions)
 
-    def sample(self, state: Any, *, key: Key) -> Any:
-        """The action; nothing is random."""
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
+        """The action, which is deterministic."""
         return self.mode(state)
 
-    def mode(self, state: Any) -> Any:
-        """The action, for one state or for leading axes of them."""
+    def mode(self, state: ArrayLike) -> Array:
+        """The action, for one state or for states with any leading axes."""
         return over_states(self.function, state).astype(jnp.int32)
 
     @property
@@ -56,23 +57,23 @@ class ChoicePolicy(eqx.Module):
 class CategoricalPolicy(eqx.Module):
     """π(a|x) ∝ exp(f(x)ₐ)."""
 
-    function: Any
+    function: Function
     name: str
     num_actions: int = eqx.field(static=True)
 
     def check_parts(self, lead: Lead) -> None:
-        """The function gives a logit for each action."""
+        """The function returns a logit for each action."""
         _check(self, ((), "i"), self.num_actions)
 
-    def sample(self, state: Any, *, key: Key) -> Any:
-        """A draw, for one state or for leading axes of them."""
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
+        """A sampled action, for one state or for states with any leading axes."""
         return jax.random.categorical(key, over_states(self.function, state)).astype(jnp.int32)
 
-    def mode(self, state: Any) -> Any:
-        """The most probable action; the first of them on a tie."""
+    def mode(self, state: ArrayLike) -> Array:
+        """The most probable action; the first one on a tie."""
         return jnp.argmax(over_states(self.function, state), axis=-1).astype(jnp.int32)
 
-    def log_prob(self, state: Any, action: Any) -> Any:
+    def log_prob(self, state: ArrayLike, action: ArrayLike) -> Array:
         """log π(a|x)."""
         logits = jax.nn.log_softmax(over_states(self.function, state))
         return jnp.take_along_axis(logits, jnp.asarray(action)[..., None], axis=-1)[..., 0]
@@ -85,21 +86,21 @@ class CategoricalPolicy(eqx.Module):
 class DeterministicPolicy(eqx.Module):
     """Always f(x), clipped to the bounds."""
 
-    function: Any
+    function: Function
     name: str
     low: Float[Array, "..."]
     high: Float[Array, "..."]
 
     def check_parts(self, lead: Lead) -> None:
-        """The function gives an action within bounds."""
+        """The function returns an action for the bounds."""
         _check(self, (self.low.shape, "f"))
 
-    def sample(self, state: Any, *, key: Key) -> Any:
-        """The action that is executed; nothing is random."""
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
+        """The executed action, which is deterministic."""
         return self.mode(state)
 
-    def mode(self, state: Any) -> Any:
-        """The action, for one state or for leading axes of them."""
+    def mode(self, state: ArrayLike) -> Array:
+        """The action, for one state or for states with any leading axes."""
         return jnp.clip(over_states(self.function, state), self.low, self.high)
 
     @property
@@ -110,16 +111,16 @@ class DeterministicPolicy(eqx.Module):
 class ClippedGaussianPolicy(AbstractGaussianPolicy):
     """a = clip(m + s ε) with (m, s) = f(x)."""
 
-    function: Any
+    function: Function
     name: str
     low: Float[Array, "..."]
     high: Float[Array, "..."]
 
     def check_parts(self, lead: Lead) -> None:
-        """The function gives a mean and a deviation for each bound."""
+        """The function returns a mean and a standard deviation for each bound."""
         _check(self, (self.low.shape, "f"))
 
-    def distribution(self, state: Any) -> Any:
+    def distribution(self, state: Float[Array, "D"]) -> tuple[Float[Array, "A"], Float[Array, "A"]]:
         """Mean and standard deviation before clipping, in one state."""
         return self.function(state)
 
@@ -131,25 +132,25 @@ class ClippedGaussianPolicy(AbstractGaussianPolicy):
 class SquashedGaussianPolicy(eqx.Module):
     """a = low + (high − low)(tanh(m + s ε) + 1)/2 with (m, log s) = f(x)."""
 
-    function: Any
+    function: Function
     name: str
     low: Float[Array, "..."]
     high: Float[Array, "..."]
 
     def check_parts(self, lead: Lead) -> None:
-        """The function gives a mean and a log-deviation for each bound."""
+        """The function returns a mean and a log standard deviation for each bound."""
         _check(self, (self.low.shape, "f"))
 
-    def sample(self, state: Any, *, key: Key) -> Any:
-        """The action that is executed, for one state or for leading axes of them."""
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
+        """The executed action, for one state or for states with any leading axes."""
         mean, log_std = over_states(self.function, state)
         return self._unscale(mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape))
 
-    def mode(self, state: Any) -> Any:
-        """The action of the Gaussian's mean, which is what SAC calls deterministic."""
+    def mode(self, state: ArrayLike) -> Array:
+        """The action of the Gaussian's mean: the deterministic action of SAC."""
         return self._unscale(over_states(self.function, state)[0])
 
-    def log_prob(self, state: Any, action: Any) -> Any:
+    def log_prob(self, state: ArrayLike, action: ArrayLike) -> Array:
         """log π(a|x), a density in the units of the action."""
         mean, log_std = over_states(self.function, state)
         half = (self.high - self.low) / 2
@@ -158,7 +159,7 @@ class SquashedGaussianPolicy(eqx.Module):
         density = norm.logpdf(jnp.arctanh(squashed), mean, jnp.exp(log_std))
         return (density - jnp.log1p(-(squashed**2)) - jnp.log(half)).sum(axis=-1)
 
-    def _unscale(self, raw: Any) -> Any:
+    def _unscale(self, raw: Array) -> Array:
         action = self.low + 0.5 * (jnp.tanh(raw) + 1) * (self.high - self.low)
         return jnp.clip(action, self.low, self.high)
 
@@ -173,16 +174,16 @@ class ModePolicy(eqx.Module):
     policy: Any
 
     def check_parts(self, lead: Lead) -> None:
-        """There is a mode."""
+        """The policy has a mode."""
         if not hasattr(self.policy, "mode"):
             raise ValueError(f"a {type(self.policy).__name__} has no mode")
 
-    def sample(self, state: Any, *, key: Key) -> Any:
-        """The most usual action; nothing is random."""
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
+        """The mode."""
         return self.policy.mode(state)
 
-    def mode(self, state: Any) -> Any:
-        """The same action."""
+    def mode(self, state: ArrayLike) -> Array:
+        """The mode."""
         return self.policy.mode(state)
 
     @property
@@ -194,32 +195,24 @@ class ModePolicy(eqx.Module):
         return self.policy.action_space
 
 
-def over_states(function: Any, state: Any) -> Any:
-    """A function of one state on leading axes of them: a state is an integer or a vector of floats."""
-    state = jnp.asarray(state)
-    discrete = jnp.issubdtype(state.dtype, jnp.integer)
-    state = state if discrete else state.astype(jnp.float32)
-    for _ in range(state.ndim - (0 if discrete else 1)):
-        function = jax.vmap(function)
-    return function(state)
+ContinuousHead = DeterministicPolicy | ClippedGaussianPolicy | SquashedGaussianPolicy
+Head = ChoicePolicy | CategoricalPolicy | ContinuousHead
 
 
-def _check(policy: Any, expected: tuple[tuple[int, ...], str], num_actions: int | None = None) -> None:
-    """The parts of a loaded policy fit each other."""
+def _check(policy: Head, expected: tuple[tuple[int, ...], str], num_actions: int | None = None) -> None:
+    """Raises unless the parts of a loaded policy match each other."""
     if not (isinstance(policy.function, eqx.Module) and callable(policy.function)):
-        raise ValueError(
-            f"function is a {type(policy.function).__name__}, expected a module that can be called"
-        )
-    if num_actions is None:
+        raise ValueError(f"function is a {type(policy.function).__name__}, expected a callable module")
+    if isinstance(policy, ContinuousHead):
         check_shape("high", policy.high, policy.low.shape)
         check_bounds(policy.low, policy.high)
     network = getattr(policy.function, "network", policy.function)
     if not isinstance(network, Network):
         return
     if num_actions is not None and network.biases[-1].shape != (num_actions,):
-        raise ValueError(f"a network of {network.biases[-1].shape} outputs for {num_actions} actions")
+        raise ValueError(f"the network has {network.biases[-1].shape} outputs for {num_actions} actions")
     check_policy(policy, len(network.normalise.mean), expected)
 
 
-def _box(low: Any, high: Any) -> Box:
+def _box(low: Array, high: Array) -> Box:
     return Box(np.asarray(low, np.float32), np.asarray(high, np.float32), dtype=np.float32)

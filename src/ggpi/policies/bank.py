@@ -1,57 +1,66 @@
-"""Many policies as one: grouped by structure, stacked within a group, unrolled across groups.
+"""A bank of policies: grouped by structure, stacked within a group, unrolled across groups.
 
-Policies are written for one state and may differ in architecture. Those whose arrays agree in shape and whose
-other parts are equal become one stacked policy; a bank of them is arrays only, so it goes through `jit` and
-`scan` like any other pytree. Names do not count, so banks of the same shapes share their compiled programs.
+Policies act on one state and may differ in architecture. Those whose arrays have the same shapes and whose other parts
+are equal become one stacked policy. A bank is a pytree of arrays, so it passes through `jit` and `scan`. Names are
+ignored, so banks of the same shapes share their compiled programs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
+from ggpi._jax.batching import Function, stack
 from ggpi._jax.random import quick
 from ggpi._jax.shapes import Lead, check_shape
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.verify import verify
-from ggpi.types import Key
+from ggpi.types import ArrayLike, Key
+
+
+@runtime_checkable
+class SupportsSample(Protocol):
+    """The part of a policy that a bank needs."""
+
+    def sample(self, state: Array, *, key: Key) -> Array: ...
 
 
 class PolicyBank(eqx.Module):
-    """K policies that are sampled together; integer states are tabular, others are vectors [D]."""
+    """K policies that are sampled together; states are integers (tabular) or vectors [D]."""
 
     arrays: tuple[Any, ...]
     """The stacked arrays of each group."""
     rest: tuple[Any, ...] = eqx.field(static=True)
-    """What else a policy of each group is made of."""
+    """The parts of a policy of each group that are not arrays."""
     members: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-    """The policies of each group."""
+    """The indices of the policies of each group."""
 
-    def __init__(self, policies: Sequence[Any]):
+    def __init__(self, policies: Sequence[SupportsSample]):
         if not len(policies):
-            raise ValueError("a bank needs at least one policy, got none")
+            raise ValueError("a bank needs at least one policy")
         parts = [eqx.partition(_module(policy), _is_array) for policy in policies]
         groups: dict[Any, list[int]] = {}
         for k, (arrays, rest) in enumerate(parts):
             groups.setdefault(_structure(arrays, rest), []).append(k)
         self.members = tuple(tuple(group) for group in groups.values())
-        self.arrays = tuple(_stack([parts[k][0] for k in group]) for group in self.members)
+        self.arrays = tuple(stack([parts[k][0] for k in group]) for group in self.members)
         self.rest = tuple(parts[group[0]][1] for group in self.members)
 
     checks_its_parts = True
-    """Its arrays and the rest are halves of policies, which are checked when they are put together."""
+    """`arrays` and `rest` are halves of policies; `check_parts` checks the whole policies."""
 
     def check_parts(self, lead: Lead) -> None:
-        """Every policy is in one group, and is whole."""
+        """Every policy is in one group, and every group holds valid policies."""
         if not len(self.members) == len(self.arrays) == len(self.rest):
             raise ValueError("members, arrays and rest have different lengths")
         if sorted(sum(self.members, ())) != list(range(len(self))) or not all(self.members):
-            raise ValueError("members are not the numbers of policies")
+            raise ValueError("members must hold each policy once")
         for group, members in enumerate(self.members):
             for leaf in jax.tree.leaves(self.arrays[group]):
                 check_shape("an array of a group", leaf, (len(members), *leaf.shape[1:]))
@@ -61,7 +70,7 @@ class PolicyBank(eqx.Module):
         return sum(map(len, self.members))
 
     def among(self, chosen: Sequence[int]) -> PolicyBank:
-        """A bank of some of the policies, in the given order."""
+        """A bank of some of the policies, in this order."""
         if tuple(chosen) == tuple(range(len(self))):
             return self
         parts = {k: (g, row) for g, group in enumerate(self.members) for row, k in enumerate(group)}
@@ -71,7 +80,7 @@ class PolicyBank(eqx.Module):
         arrays = jax.tree.map(lambda leaf: leaf[row], self.arrays[group])
         return eqx.combine(arrays, self.rest[group])
 
-    def sample(self, index: Any, states: Any, *, key: Key) -> Any:
+    def sample(self, index: ArrayLike, states: ArrayLike, *, key: Key) -> Array:
         """Policy `index[i]` acts on `states[i]`, for any leading axes i."""
         index, states = jnp.asarray(index), jnp.asarray(states)
         batch = index.shape
@@ -81,7 +90,7 @@ class PolicyBank(eqx.Module):
         chosen = actions[jnp.clip(index.ravel(), 0, len(self) - 1), jnp.arange(len(flat))]
         return chosen.reshape(*batch, *chosen.shape[1:])
 
-    def sample_each(self, states: Any, *, key: Key) -> Any:
+    def sample_each(self, states: ArrayLike, *, key: Key) -> Array:
         """Policy k acts on `states[k]`, an array [*batch, D] or integers [*batch]."""
         states = jnp.asarray(states)
         if not states.ndim or len(states) != len(self):
@@ -93,50 +102,47 @@ class PolicyBank(eqx.Module):
         actions = self._in_order([self._own(g, flat, keys) for g in range(len(self.members))])
         return actions.reshape(len(self), *batch, *actions.shape[2:])
 
-    def _everywhere(self, group: int, states, keys):
-        """All policies of a group on all states, sharing noise: only one of them is used for each state."""
+    def _everywhere(self, group: int, states: Array, keys: Array) -> Array:
+        """All policies of a group on all states, with the same noise: only one action of each state is used."""
         act = jax.vmap(self._act(group), in_axes=(None, 0, 0))
         size = len(self.members[group])
         return jax.vmap(act, in_axes=(0, None, None), axis_size=size)(self.arrays[group], states, keys)
 
-    def _own(self, group: int, states, keys):
+    def _own(self, group: int, states: Array, keys: Array) -> Array:
+        """Each policy of a group on its own states."""
         rows = np.array(self.members[group])
         act = jax.vmap(self._act(group), in_axes=(None, 0, 0))
         return jax.vmap(act)(self.arrays[group], states[rows], keys[rows])
 
-    def _act(self, group: int):
+    def _act(self, group: int) -> Function:
         return lambda arrays, state, key: eqx.combine(arrays, self.rest[group]).sample(state, key=key)
 
-    def _in_order(self, groups: list[Any]):
-        """Actions [K, …] in the policies' order from those of each group."""
+    def _in_order(self, groups: list[Array]) -> Array:
+        """The actions [K, …] of all groups, in the order of the policies."""
         shapes = {group.shape[2:] for group in groups}
         if len(shapes) > 1:
-            raise ValueError(f"policies of one bank have actions of one shape, got {sorted(shapes)}")
+            raise ValueError(f"the policies of a bank must have actions of one shape, got {sorted(shapes)}")
         if len(groups) == 1:
             return groups[0]
         return jnp.concatenate(groups)[np.argsort(np.concatenate(self.members))]
 
 
-def _module(policy: Any) -> Any:
-    """What samples: a tabular policy's table, else the policy itself without its name."""
+def _module(policy: SupportsSample) -> Any:
+    """The pytree that is sampled: the table of a tabular policy, or the policy itself without its name."""
     if isinstance(policy, TabularPolicy):
         return policy.table
     return jax.tree_util.tree_map_with_path(_nameless, policy)
 
 
-def _nameless(path: Any, leaf: Any) -> Any:
+def _nameless(path: tuple[object, ...], leaf: object) -> object:
     return "" if isinstance(leaf, str) and path and getattr(path[-1], "name", None) == "name" else leaf
 
 
-def _is_array(leaf: Any) -> bool:
+def _is_array(leaf: object) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray)
 
 
-def _structure(arrays: Any, rest: Any) -> Any:
+def _structure(arrays: object, rest: object) -> tuple[object, ...]:
     """Equal for policies that can be stacked."""
     shapes = tuple((leaf.shape, str(leaf.dtype)) for leaf in jax.tree.leaves(arrays))
     return jax.tree.structure(arrays), shapes, tuple(jax.tree.leaves(rest))
-
-
-def _stack(trees: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)

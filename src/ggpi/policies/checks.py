@@ -1,4 +1,4 @@
-"""Do these policies belong into this world? Found out from shapes and spaces, before anything is run."""
+"""Checks that policies match an environment's spaces, from abstract shapes only."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import gymnasium
 import jax
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from ggpi.data import Transitions
-from ggpi.policies.bank import PolicyBank
+from ggpi.policies.bank import PolicyBank, SupportsSample
 from ggpi.policies.tabular import TabularPolicy
 
 
-def listed(policies: Any) -> tuple[Any, ...]:
-    """The policies, each of which can be sampled; what is not a policy yet, the error says how to make one of."""
+def listed(policies: object) -> tuple[Any, ...]:
+    """The policies as a tuple; raises, with advice, for anything that cannot be sampled."""
     if isinstance(policies, str | Path) or not isinstance(policies, Iterable):
-        raise TypeError(f"policies are a list, such as [policy]; got {_what(policies)}")
+        raise TypeError(f"policies must be a list, such as [policy]; got {_what(policies)}")
     policies = tuple(policies)
     if not policies:
         raise ValueError("policies are a list of at least one policy, such as [policy]; got none")
@@ -29,33 +30,41 @@ def listed(policies: Any) -> tuple[Any, ...]:
     return policies
 
 
-def _what(given: Any) -> str:
-    """What someone gave in place of a policy, and how it becomes one."""
+def _what(given: object) -> str:
+    """Describes an object that is not a policy, and how to make one of it."""
     kind = type(given)
     if isinstance(given, str | Path):
         return f"the path {str(given)!r}: load it first, with ggpi.load_sb3(path) or ggpi.load(path)"
     if isinstance(given, type):
-        return f"the class {given.__name__}: give an object of this class"
+        return f"the class {given.__name__}: pass an instance"
     if kind.__module__.partition(".")[0] in ("stable_baselines3", "sb3_contrib"):
         return (
-            f"a {kind.__name__} of Stable-Baselines3: save it, model.save('policy.zip'), and give "
+            f"a {kind.__name__} of Stable-Baselines3: save it with model.save('policy.zip') and pass "
             "ggpi.load_sb3('policy.zip')"
         )
     if hasattr(given, "sample"):
         return f"one {kind.__name__}"
     if callable(given):
         name = getattr(given, "__name__", kind.__name__)
-        return f"the function {name}: ggpi.policy_from({name.strip('<>')}, env.action_space) makes a policy of it"
-    return f"a {kind.__name__}: a policy has sample(state, *, key), as those of ggpi.load_sb3 and ggpi.policy_from"
+        return f"the function {name}: wrap it with ggpi.policy_from({name.strip('<>')}, env.action_space)"
+    return f"a {kind.__name__}: a policy has sample(state, *, key); see ggpi.load_sb3 and ggpi.policy_from"
 
 
 def check_policies(
-    policies: Sequence[Any], states: np.ndarray, space: Any, where: str = "this environment"
+    policies: Sequence[SupportsSample],
+    states: np.ndarray,
+    space: gymnasium.Space,
+    where: str = "this environment",
 ) -> None:
-    """Every policy takes states like these and gives actions of this space; only shapes are computed.
+    """Raises unless every policy acts on such states with actions of this space; only shapes are computed.
 
-    `where` says in errors what the states and the space belong to. Of a policy that says its own action space
-    (a loaded or wrapped one), the number of actions and the finite bounds have to agree.
+    If a policy has an `action_space` of its own, the number of actions and the finite bounds must agree.
+
+    Args:
+        policies: What is checked.
+        states: A few states [N, D], or integers [N].
+        space: The action space of the environment or of the data.
+        where: What the states and the space belong to, for errors.
     """
     for k, policy in enumerate(policies):
         name = _called(k, policies)
@@ -63,12 +72,11 @@ def check_policies(
         _check_same(_own_space(policy), name, space, where)
 
 
-def space_of(data: Transitions, policies: Sequence[Any]) -> Box | Discrete:
-    """The space of recorded actions: their shape without bounds, or how many there are.
+def space_of(data: Transitions, policies: Sequence[SupportsSample]) -> Box | Discrete:
+    """The space of recorded actions: a Box without bounds, or the number of discrete actions.
 
-    The data may lack some of the discrete actions, so there are as many as the policies say (`action_space`), if they
-    say more. A policy that does not say, such as a function of one's own, is tried on recorded states: there are as
-    many actions as it takes.
+    The data may lack some discrete actions, so the `action_space` of the policies counts too. Policies without one,
+    such as functions of the user, are sampled on recorded states to find their largest action.
     """
     if data.action.dtype.kind not in "iu":
         return Box(-np.inf, np.inf, data.action.shape[1:], np.float32)
@@ -79,65 +87,67 @@ def space_of(data: Transitions, policies: Sequence[Any]) -> Box | Discrete:
     }
     if len(set(said.values())) > 1:
         counts = ", ".join(f"{count} for {name}" for name, count in said.items())
-        raise ValueError(f"policies of one world have the same number of actions, got {counts}")
+        raise ValueError(f"all policies must have the same number of actions, got {counts}")
     count = max([int(np.max(data.action)) + 1, *said.values()])
     for k, policy in enumerate(policies):
         if _own_space(policy) is None:
             largest = _largest_action(policy, data.state)
             if said and largest >= count:
                 raise ValueError(
-                    f"{_called(k, policies)} takes action {largest}, the other policies say that there are {count}"
+                    f"{_called(k, policies)} takes action {largest}, but the other policies have {count} actions"
                 )
             count = max(count, largest + 1)
     return Discrete(count)
 
 
-def _largest_action(policy: Any, states: np.ndarray, count: int = 4096) -> int:
-    """The largest of a policy's actions in some of the states, evenly spaced; −1 if it takes none."""
+def _largest_action(policy: SupportsSample, states: np.ndarray, count: int = 4096) -> int:
+    """The largest action of a policy in up to `count` evenly spaced states; −1 if it cannot act on them."""
     rows = np.unique(np.linspace(0, len(states) - 1, count).astype(int))
     some = np.asarray(states[rows])
     some = some if some.dtype.kind in "iu" else some.astype(np.float32)
     try:
         taken = PolicyBank([policy]).sample(np.zeros(len(some), np.int32), some, key=jax.random.key(0))
     except (TypeError, ValueError, IndexError):
-        return -1  # check_policies says what is wrong with it
+        return -1  # check_policies reports the problem
     return int(taken.max()) if taken.dtype.kind in "iu" else -1
 
 
-def _called(k: int, policies: Sequence[Any]) -> str:
+def _called(k: int, policies: Sequence[SupportsSample]) -> str:
     return f"policy {k} ({getattr(policies[k], 'name', '') or type(policies[k]).__name__})"
 
 
-def _own_space(policy: Any) -> Any:
-    """The action space that a policy says it has, or None."""
+def _own_space(policy: SupportsSample) -> gymnasium.Space | None:
+    """The action space of a policy, or None if it has none."""
     if isinstance(policy, TabularPolicy):
         return Discrete(policy.pi.shape[1])
     return getattr(policy, "action_space", None)
 
 
-def _check_acts(policy: Any, name: str, states: np.ndarray, space: Any, where: str) -> None:
+def _check_acts(
+    policy: SupportsSample, name: str, states: np.ndarray, space: gymnasium.Space, where: str
+) -> None:
     bank, index = PolicyBank([policy]), np.zeros(len(states), np.int32)
     try:
-        given = eqx.filter_eval_shape(bank.sample, index, states, key=jax.random.key(0))
+        actions = eqx.filter_eval_shape(bank.sample, index, states, key=jax.random.key(0))
     except (TypeError, ValueError, IndexError) as error:
         raise ValueError(f"{name} cannot act on states of shape {states.shape[1:]}: {error}") from error
     kind, wanted = ("i", "whole numbers") if isinstance(space, Discrete) else ("f", "floats")
-    if given.shape[1:] != space.shape or given.dtype.kind != kind:
+    if actions.shape[1:] != space.shape or actions.dtype.kind != kind:
         raise ValueError(
-            f"{name} gives actions of shape {given.shape[1:]} and type {given.dtype}, "
-            f"{where} takes {wanted} of shape {space.shape}: {space}"
+            f"{name} returns actions of shape {actions.shape[1:]} and dtype {actions.dtype}, "
+            f"{where} expects {wanted} of shape {space.shape}: {space}"
         )
 
 
-def _check_same(own: Any, name: str, space: Any, where: str) -> None:
-    """The policy's own action space, if it says one, is that of the world."""
-    if isinstance(own, Discrete) and own.n != space.n:
+def _check_same(own: gymnasium.Space | None, name: str, space: gymnasium.Space, where: str) -> None:
+    """Raises unless the policy's own action space, if it has one, matches."""
+    if isinstance(own, Discrete) and isinstance(space, Discrete) and own.n != space.n:
         raise ValueError(f"{name} chooses between {own.n} actions, {where} has {space.n}")
-    if isinstance(own, Box):
+    if isinstance(own, Box) and isinstance(space, Box):
         for mine, its in ((own.low, space.low), (own.high, space.high)):
             known = np.isfinite(mine) & np.isfinite(its)
             if not np.allclose(mine[known], its[known], rtol=1e-5):
                 raise ValueError(
                     f"{name} acts within {own.low.tolist()} and {own.high.tolist()}, {where} within "
-                    f"{space.low.tolist()} and {space.high.tolist()}; gymnasium.wrappers.RescaleAction can change that"
+                    f"{space.low.tolist()} and {space.high.tolist()}; gymnasium.wrappers.RescaleAction can rescale them"
                 )

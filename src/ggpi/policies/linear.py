@@ -1,8 +1,6 @@
-"""Small policies for small worlds: linear feedback with noise, and actions that ignore the state."""
+"""Small policies: linear feedback with noise, and actions that ignore the state."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,7 +11,7 @@ from jaxtyping import Array, Float
 from ggpi._jax.shapes import Lead, check_policy, check_shape
 from ggpi.envs.directions import DIRECTIONS
 from ggpi.policies.gaussian import check_bounds
-from ggpi.types import Key
+from ggpi.types import ArrayLike, Key
 
 
 class LinearPolicy(eqx.Module):
@@ -34,16 +32,16 @@ class LinearPolicy(eqx.Module):
         check_bounds(self.low, self.high)
         check_policy(self, state_size, ((size,), "f"))
 
-    def sample(self, state: Any, *, key: Key) -> Any:
-        """The action that is executed, for one state or for leading axes of them."""
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
+        """The executed action, for one state or for states with any leading axes."""
         mean = self._mean(state)
         return jnp.clip(mean + self.noise * jax.random.normal(key, mean.shape), self.low, self.high)
 
-    def mode(self, state: Any) -> Any:
+    def mode(self, state: ArrayLike) -> Array:
         """The mean, clipped."""
         return jnp.clip(self._mean(state), self.low, self.high)
 
-    def _mean(self, state):
+    def _mean(self, state: ArrayLike) -> Array:
         return jnp.asarray(state, jnp.float32) @ self.gain.T + self.bias
 
 
@@ -54,24 +52,29 @@ class MixedPolicy(eqx.Module):
     name: str = "mixed"
 
     def check_parts(self, lead: Lead) -> None:
-        """A distribution."""
+        """The probabilities are a distribution."""
         chances = np.asarray(self.probabilities)
         if chances.ndim != 1 or (chances < 0).any() or abs(chances.sum() - 1) > 1e-3:
             raise ValueError("probabilities are not a distribution over actions")
 
-    def sample(self, state: Any, *, key: Key) -> Any:
-        """An action for one state vector, or for leading axes of them."""
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
+        """An action for one state vector, or for states with any leading axes."""
         return jax.random.categorical(key, jnp.log(self.probabilities), shape=jnp.shape(state)[:-1])
 
-    def mode(self, state: Any) -> Any:
+    def mode(self, state: ArrayLike) -> Array:
         """The most probable action."""
         return jnp.broadcast_to(jnp.argmax(self.probabilities), jnp.shape(state)[:-1])
 
 
 def linear_policy(
-    gain: Any, bias: Any, noise: Any, name: str = "linear", low: float = -1.0, high: float = 1.0
+    gain: ArrayLike,
+    bias: ArrayLike,
+    noise: ArrayLike,
+    name: str = "linear",
+    low: float = -1.0,
+    high: float = 1.0,
 ) -> LinearPolicy:
-    """K [A, D], k [A] and a standard deviation, one or [A]; bounds may be infinite."""
+    """The policy of a gain K [A, D], a bias k [A] and a standard deviation, one or [A]; bounds may be infinite."""
     gain = np.atleast_2d(np.asarray(gain, np.float32))
     size = len(gain)
     k, scale = (jnp.asarray(np.broadcast_to(np.asarray(each, np.float32), (size,))) for each in (bias, noise))
@@ -79,14 +82,14 @@ def linear_policy(
 
 
 def direction_policies(noise: float = 0.3) -> list[LinearPolicy]:
-    """Four policies of the point mass: push towards +x, +y, −x, −y."""
+    """Four policies for the point mass: push towards +x, +y, −x, −y."""
     return [linear_policy(np.zeros((2, 4)), push, noise, name) for name, push in DIRECTIONS.items()]
 
 
 def maze_policies(speed: float = 2.0, gain: float = 0.3, noise: float = 0.2) -> list[LinearPolicy]:
-    """Four policies of a `PointMaze`: a = gain · (v* − v) + noise · ε, with v* of this speed to one of four sides.
+    """Four policies for a `PointMaze`: a = gain · (v* − v) + noise · ε, with v* of this speed in four directions.
 
-    Each goes straight on until a wall stops it, and stays there. Cells per second are the unit of speed.
+    Each moves straight until a wall stops it. Speed is in cells per second.
     """
     brake = np.concatenate([np.zeros((2, 2)), -gain * np.eye(2)], axis=1)
     return [
@@ -95,10 +98,10 @@ def maze_policies(speed: float = 2.0, gain: float = 0.3, noise: float = 0.2) -> 
 
 
 def pendulum_policies(noise: float = 0.5) -> list[LinearPolicy]:
-    """Four policies of Gymnasium's Pendulum, which observes (cos θ, sin θ, θ̇): pump, brake, hold, turn.
+    """Four policies for Gymnasium's Pendulum with observations (cos θ, sin θ, θ̇): pump, brake, hold, turn.
 
-    Pump pushes along the motion and so swings up; brake pushes against it; hold balances at the top once it
-    is there; turn always pushes one way.
+    Pump pushes along the motion and so swings up; brake pushes against it; hold balances at the top; turn always pushes
+    in one direction.
     """
     gains = {"pump": (0, 0, 2), "brake": (0, 0, -1), "hold": (0, -8, -2), "turn": (0, 0, 0)}
     biases = {"turn": 1.5}

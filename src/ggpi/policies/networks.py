@@ -1,15 +1,14 @@
-"""Networks that PyTorch trained: linear layers with one activation between them, on normalised states.
+"""Networks trained with PyTorch: linear layers with an activation between them, on normalised states.
 
     h₀ = clip((x − mean) / deviation, ±limit),  hᵢ₊₁ = activation(Wᵢ hᵢ + bᵢ),  no activation after the last
 
-Activations have the constants that PyTorch gives them by default. The mean is kept as a sum of two single
-precision numbers, so that a state far from zero loses no digits against double precision.
+Activations have PyTorch's default constants. The mean is stored as a sum of two single-precision numbers, so that
+states far from zero are normalised as accurately as in double precision.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -19,39 +18,29 @@ from jaxtyping import Array, Float
 
 from ggpi._jax.shapes import Lead, check_positive, check_result, check_shape, floats
 from ggpi.storage.reading import abbreviate
+from ggpi.types import ArrayLike
 
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "CELU": jax.nn.celu,
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "ELU": jax.nn.elu,
     "GELU": lambda x: jax.nn.gelu(x, approximate=False),
-    "Hardshrink": lambda x: jnp.where(jnp.abs(x) > 0.5, x, 0),
-    "Hardsigmoid": jax.nn.hard_sigmoid,
-    "Hardswish": jax.nn.hard_swish,
-    "Hardtanh": jax.nn.hard_tanh,
     "Identity": lambda x: x,
     "LeakyReLU": lambda x: jax.nn.leaky_relu(x, 0.01),
-    "LogSigmoid": jax.nn.log_sigmoid,
     "Mish": jax.nn.mish,
     "ReLU": jax.nn.relu,
-    "ReLU6": jax.nn.relu6,
-    "RReLU": lambda x: jax.nn.leaky_relu(x, (1 / 8 + 1 / 3) / 2),
     "SELU": jax.nn.selu,
     "SiLU": jax.nn.silu,
     "Sigmoid": jax.nn.sigmoid,
     "Softplus": jax.nn.softplus,
-    "Softshrink": lambda x: jnp.sign(x) * jax.nn.relu(jnp.abs(x) - 0.5),
-    "Softsign": jax.nn.soft_sign,
     "Tanh": jnp.tanh,
-    "Tanhshrink": lambda x: x - jnp.tanh(x),
 }
-"""What stands between layers, by PyTorch's name. PReLU is known too: its slopes are learned."""
-BOUNDED = {"Hardsigmoid", "Hardtanh", "ReLU6", "Sigmoid", "Softsign", "Tanh"}
-"""Activations that stay within ±6."""
+"""Activations between layers, by PyTorch's name. PReLU is supported too; its slopes are learned."""
+BOUNDED = {"Sigmoid", "Tanh"}
+"""Activations that stay within ±1."""
 ROWS = 256
-"""How many rows of a weight are taken to double precision at once."""
+"""Rows of a weight matrix that are converted to double precision at once."""
 LARGEST = 1e30
 SMALLEST = 1e-30
-"""Magnitudes between which single precision divides and adds without overflow."""
+"""Between these magnitudes single precision divides and adds without overflow."""
 
 
 class Normaliser(eqx.Module):
@@ -59,12 +48,12 @@ class Normaliser(eqx.Module):
 
     mean: Float[Array, "..."]
     rest: Float[Array, "..."]
-    """What the mean lost when it was rounded."""
+    """The rounding error of the mean."""
     deviation: Float[Array, "..."]
     limit: Float[Array, "..."]
 
     def check_parts(self, lead: Lead) -> None:
-        """Numbers for each input, and positive deviations."""
+        """Statistics for each input, with positive deviations."""
         for name in ("rest", "deviation"):
             check_shape(name, getattr(self, name), self.mean.shape)
         check_shape("limit", self.limit, ())
@@ -73,26 +62,24 @@ class Normaliser(eqx.Module):
 
     def __call__(self, state: Float[Array, "D"]) -> Float[Array, "D"]:
         if state.shape != self.mean.shape:
-            raise ValueError(
-                f"this policy takes observations of {len(self.mean)} numbers, got shape {state.shape}"
-            )
+            raise ValueError(f"this policy takes observations of shape {self.mean.shape}, got {state.shape}")
         scaled = ((state - self.mean) - self.rest) / self.deviation
         return jnp.clip(scaled, -self.limit, self.limit)
 
 
-def normaliser(mean: Any, var: Any, epsilon: float = 1e-8, limit: float = 10.0) -> Normaliser:
+def normaliser(mean: ArrayLike, var: ArrayLike, epsilon: float = 1e-8, limit: float = 10.0) -> Normaliser:
     """(x − mean) / √(var + ε), clipped to ±limit."""
     mean, var = np.asarray(mean, np.float64), np.asarray(var, np.float64)
-    for field, values, is_right in (
-        ("mean", mean, np.abs(mean) < LARGEST),
-        ("var", var, (var >= 0) & (var < LARGEST)),
-        ("epsilon", epsilon, 0 <= epsilon < LARGEST),
-        ("clip_obs", limit, limit > 0),
+    for field, values, is_right, rule in (
+        ("mean", mean, np.abs(mean) < LARGEST, ""),
+        ("var", var, (var >= 0) & (var < LARGEST), " and not negative"),
+        ("epsilon", epsilon, 0 <= epsilon < LARGEST, " and not negative"),
+        ("clip_obs", limit, limit > 0, " and positive, or infinite"),
     ):
         if not np.all(is_right):
-            raise ValueError(f"{field} has values that no statistics have: {abbreviate(values)}")
+            raise ValueError(f"{field} must be finite{rule}: {abbreviate(values)}")
     if np.any(var + epsilon < SMALLEST):
-        raise ValueError(f"var + epsilon is below {SMALLEST}: observations cannot be divided by its root")
+        raise ValueError(f"var + epsilon must be at least {SMALLEST}, to divide by its root")
     rounded = mean.astype(np.float32)
     parts = rounded, mean - rounded, np.sqrt(var + epsilon), limit
     return Normaliser(*(jnp.asarray(part, jnp.float32) for part in parts))
@@ -105,16 +92,17 @@ class Network(eqx.Module):
     weights: tuple[Float[Array, "..."], ...]
     biases: tuple[Float[Array, "..."], ...]
     slopes: tuple[Float[Array, "..."], ...]
-    """Learned slopes of PReLU after each layer but the last; empty for other activations."""
+    """Learned slopes of PReLU after each layer except the last; empty for other activations."""
     activation: str = eqx.field(static=True)
 
     def check_parts(self, lead: Lead) -> None:
-        """Layers follow each other, and the activation is known."""
+        """The sizes of the layers match, and the activation is supported."""
         if self.activation not in (*ACTIVATIONS, "PReLU"):
-            raise ValueError(f"unknown activation {self.activation!r:.40}")
+            raise ValueError(f"activation {self.activation!r:.40} is not supported")
         check_result(self.__call__, (floats(*self.normalise.mean.shape),), (self.biases[-1].shape, "f"))
 
     def __call__(self, state: Float[Array, "D"]) -> Float[Array, "n"]:
+        """The outputs in one state."""
         return self.outputs(self.features(state))
 
     def features(self, state: Float[Array, "D"]) -> Float[Array, "F"]:
@@ -125,19 +113,19 @@ class Network(eqx.Module):
         return x
 
     def outputs(self, features: Float[Array, "F"]) -> Float[Array, "n"]:
-        """The last layer."""
+        """The outputs of the last layer."""
         return self.weights[-1] @ features + self.biases[-1]
 
-    def _activate(self, layer: int, x: Any) -> Any:
+    def _activate(self, layer: int, x: Array) -> Array:
         if self.activation == "PReLU":
             return jnp.where(x >= 0, x, self.slopes[layer] * x)
         return ACTIVATIONS[self.activation](x)
 
 
 def largest_output(network: Network, state: float) -> float:
-    """A bound of the outputs' magnitude, and of all numbers on the way, for states within ±`state`.
+    """A bound of the magnitude of outputs and hidden units, for states within ±`state`.
 
-    Every activation f has |f(x)| ≤ 2|x| + 2, PReLU with its slopes instead of 2.
+    Every activation f has |f(x)| ≤ 2|x| + 2; PReLU has its slopes instead of 2.
     """
     normalise = network.normalise
     mean, deviation = (np.asarray(part, np.float64) for part in (normalise.mean, normalise.deviation))
@@ -145,7 +133,7 @@ def largest_output(network: Network, state: float) -> float:
     largest = float(x.max())
     for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
         if layer and network.activation in BOUNDED:
-            x = np.minimum(2 * x + 2, 6)
+            x = np.minimum(2 * x + 2, 1)
         elif layer:
             slope = np.abs(np.asarray(network.slopes[layer - 1], np.float64)) if network.slopes else 0
             x = np.maximum(2, slope) * x + 2
@@ -157,59 +145,59 @@ def largest_output(network: Network, state: float) -> float:
 
 
 class Greedy(eqx.Module):
-    """The best of a network's values."""
+    """The index of the largest output."""
 
     network: Network
 
-    def __call__(self, state: Float[Array, "D"]) -> Any:
+    def __call__(self, state: Float[Array, "D"]) -> Array:
         return jnp.argmax(self.network(state))
 
 
 class FixedDeviation(eqx.Module):
-    """A network's mean, and a deviation that is the same everywhere."""
+    """The mean of a network, and a standard deviation that does not depend on the state."""
 
     network: Network
     log_std: Float[Array, "..."]
 
-    def __call__(self, state: Float[Array, "D"]) -> Any:
+    def __call__(self, state: Float[Array, "D"]) -> tuple[Array, Array]:
         return self.network(state), jnp.exp(self.log_std)
 
 
 class MeanAndLogDeviation(eqx.Module):
-    """The two halves of a network's output, the second within [−20, 2]."""
+    """The two halves of a network's output; the log standard deviation is clipped to [−20, 2]."""
 
     network: Network
 
-    def __call__(self, state: Float[Array, "D"]) -> Any:
+    def __call__(self, state: Float[Array, "D"]) -> tuple[Array, Array]:
         mean, log_std = jnp.split(self.network(state), 2)
         return mean, jnp.clip(log_std, -20.0, 2.0)
 
 
 class FeatureNoise(eqx.Module):
-    """A network's mean within ±limit, and the deviation of noise that is linear in the last layer's inputs φ.
+    """The mean of a network, clipped to ±limit, and the standard deviation of noise that is linear in the features φ.
 
     sⱼ² = Σᵢ φᵢ² σᵢⱼ² + 10⁻⁶
     """
 
     network: Network
     std: Float[Array, "..."]
-    """σ, a row for each input of the last layer."""
+    """σ, a row for each feature, which is an input of the last layer."""
     limit: Float[Array, "..."]
 
     def check_parts(self, lead: Lead) -> None:
-        """A deviation for each input and output of the last layer."""
+        """A standard deviation for each input and output of the last layer."""
         check_shape("std", self.std, self.network.weights[-1].shape[::-1])
         check_shape("limit", self.limit, ())
         check_positive("limit", self.limit)
 
-    def __call__(self, state: Float[Array, "D"]) -> Any:
+    def __call__(self, state: Float[Array, "D"]) -> tuple[Array, Array]:
         features = self.network.features(state)
         mean = jnp.clip(self.network.outputs(features), -self.limit, self.limit)
         return mean, jnp.sqrt(features**2 @ self.std**2 + 1e-6)
 
 
 class FeatureLogNoise(eqx.Module):
-    """The same with the logarithm of the deviation."""
+    """The same with the log standard deviation."""
 
     noise: FeatureNoise
 
@@ -217,7 +205,7 @@ class FeatureLogNoise(eqx.Module):
     def network(self) -> Network:
         return self.noise.network
 
-    def __call__(self, state: Float[Array, "D"]) -> Any:
+    def __call__(self, state: Float[Array, "D"]) -> tuple[Array, Array]:
         mean, std = self.noise(state)
         return mean, jnp.log(std)
 
@@ -229,5 +217,5 @@ class Unscaled(eqx.Module):
     low: Float[Array, "..."]
     high: Float[Array, "..."]
 
-    def __call__(self, state: Float[Array, "D"]) -> Any:
+    def __call__(self, state: Float[Array, "D"]) -> Array:
         return self.low + 0.5 * (jnp.tanh(self.network(state)) + 1) * (self.high - self.low)

@@ -1,4 +1,4 @@
-"""Four policies of the ant from one network, by its symmetry; each sees raw states, none knows the others."""
+"""Four policies of the ant from one network, by symmetry; each acts on raw states."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy, check
 
 
 class DirectedPolicy(AbstractGaussianPolicy):
-    """Walks towards `direction` (0: +x, 1: +y, 2: −x, 3: −y): acts as `base` does in the canonical state."""
+    """Walks towards `direction` (0: +x, 1: +y, 2: −x, 3: −y) by applying `base` to the canonical state."""
 
     base: GaussianPolicy
     direction: Int[Array, ""]
@@ -20,7 +20,7 @@ class DirectedPolicy(AbstractGaussianPolicy):
     high: float = eqx.field(static=True, default=1.0)
 
     def check_parts(self, lead: Lead) -> None:
-        """One of four directions, and a base that acts on the ant's states."""
+        """The direction is one of four, and the base acts on states of the ant."""
         if self.direction.shape != () or not 0 <= int(self.direction) < len(DIRECTIONS):
             raise ValueError(f"direction is one of 0 to {len(DIRECTIONS) - 1}, got {self.direction}")
         check_bounds(self.low, self.high)
@@ -34,7 +34,7 @@ class DirectedPolicy(AbstractGaussianPolicy):
 
 
 def four_directions(base: GaussianPolicy) -> tuple[DirectedPolicy, ...]:
-    """The policies right, up, left and down that a walker towards +x stands for."""
+    """The policies right, up, left and down, from one that walks towards +x."""
     return tuple(
         DirectedPolicy(base=base, direction=jnp.asarray(direction), name=name)
         for direction, name in enumerate(DIRECTIONS)

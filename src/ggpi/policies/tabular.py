@@ -1,50 +1,51 @@
-"""Policies of finite MDPs: a table of probabilities, exact, and its sampler for JAX."""
+"""Policies of finite MDPs: an exact table of probabilities, and its sampler in JAX."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import DTypeLike
 
 from ggpi._jax.alias import AliasTable, alias_table
 from ggpi.mdp.kernels import check_distributions
 from ggpi.mdp.tabular import TabularMDP
-from ggpi.types import Key, indices, reals
+from ggpi.types import ArrayLike, Key, indices, reals
 
 
 @dataclass(frozen=True, eq=False)
 class TabularPolicy:
     """π(a|x) as an array `pi` [S, A] in float64; `np.asarray(policy)` is that array."""
 
-    pi: Any
+    pi: Float[np.ndarray, "S A"]
     name: str = "π"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         pi = reals(self.pi, f"policy {self.name}")
         if pi.ndim != 2 or 0 in pi.shape:
             raise ValueError(f"a tabular policy has shape [S, A], got {pi.shape}")
         object.__setattr__(self, "pi", check_distributions(pi, f"policy {self.name}", lambda x: f"state {x}"))
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.pi, dtype=dtype, copy=copy)
 
     @cached_property
     def table(self) -> AliasTable:
-        """The rows of π as a JAX sampler."""
+        """The sampler of the rows of π."""
         return alias_table(self.pi)
 
-    def sample(self, state: Any, *, key: Key) -> Any:
+    def sample(self, state: ArrayLike, *, key: Key) -> Array:
         """An action for each entry of `state`."""
         return self.table.sample(jnp.asarray(state), key=key)
 
-    def mode(self, state: Any) -> Any:
-        """The most probable action; the first of them on a tie."""
+    def mode(self, state: ArrayLike) -> Array:
+        """The most probable action; the first one on a tie."""
         return jnp.asarray(self.pi.argmax(axis=1), jnp.int32)[jnp.asarray(state)]
 
-    def log_prob(self, state: Any, action: Any) -> Any:
+    def log_prob(self, state: ArrayLike, action: ArrayLike) -> Array:
         """log π(a|x)."""
         with np.errstate(divide="ignore"):
             return jnp.asarray(np.log(self.pi), jnp.float32)[jnp.asarray(state), jnp.asarray(action)]
@@ -66,6 +67,6 @@ class TabularPolicy:
         return cls(np.full((mdp.num_states, mdp.num_actions), 1 / mdp.num_actions), name)
 
     @classmethod
-    def deterministic(cls, actions: Any, num_actions: int, name: str = "π") -> TabularPolicy:
+    def deterministic(cls, actions: ArrayLike, num_actions: int, name: str = "π") -> TabularPolicy:
         """One action for each state."""
         return cls(np.eye(num_actions)[indices(actions, num_actions, "actions")], name)

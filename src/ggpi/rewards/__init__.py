@@ -1,4 +1,4 @@
-"""Rewards: what r(x), r(x, a) or ρ(x′) is, targets, features, and rewards learned from samples."""
+"""Rewards r(x), r(x, a) and ρ(x′): arrays, functions, targets, features, and rewards learned from samples."""
 
 from ggpi.rewards.forms import (
     Each,

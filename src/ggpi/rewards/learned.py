@@ -1,52 +1,73 @@
-"""A reward of which only samples are known: regression by a small network.
+"""Rewards learned from samples, by regression with a small network.
 
     r(x, a) ≈ m + s · f((x − mₓ)/sₓ, (a − mₐ)/sₐ),   f = argmin Σ (f − (r − m)/s)²
 
-The paper assumes a reward that is given or learned; this is the second case. Samples may come from anywhere. A tenth
-of them is held out and never looked at in training, so that the score is one of new samples:
+The paper assumes a reward that is known or learned; this is the second case. Samples may come from anywhere. A tenth of
+them is held out of training, to measure the error on new samples:
 
-    RMSE² = mean (r − r̂)²,   R² = 1 − RMSE² / variance of r      1 is perfect, 0 is what the mean of r scores
+    RMSE² = mean (r − r̂)²,   R² = 1 − RMSE² / variance of r      1 is perfect, 0 is the score of the mean of r
 
-The squared error makes it the mean reward where rewards are random. What is learned is a module of arrays: another
+Where rewards are random, the squared error makes it the mean reward. The result is a module of arrays, so another
 reward of the same sizes needs no new compilation.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ggpi._jax.jit import fast_jit
 from ggpi._jax.networks import MLP, mlp
 from ggpi._jax.shapes import Lead, check_positive, check_result, floats
 from ggpi.progress import progress
-from ggpi.rewards import Form, Reward
-from ggpi.types import Key
+from ggpi.rewards.forms import Form, Reward
+from ggpi.types import ArrayLike, Key
 
 FORMS = ("state_action", "state", "arrival")
 LEAST = 100
-"""Samples that are needed: fewer would leave less than ten to score on."""
+"""The smallest number of samples; of fewer, less than ten would be held out."""
 CHUNK = 500
-"""Steps between two looks of Python at the training."""
+"""Steps per compiled chunk; progress is reported between chunks."""
+
+
+@dataclass(frozen=True)
+class Regression:
+    """How a reward is learned."""
+
+    width: int = 128
+    """Hidden units of each of the two layers."""
+    steps: int = 4_000
+    batch_size: int = 256
+    learning_rate: float = 3e-3
+    """Of Adam in the first step; it decreases linearly to 0."""
+    held_out: float = 0.1
+    """The share of samples that is held out."""
+
+    def __post_init__(self) -> None:
+        if min(self.steps, self.batch_size, self.width) < 1 or not 0 < self.held_out < 1:
+            raise ValueError(
+                f"steps, batch_size and width are at least 1 and held_out is between 0 and 1, got {self}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedReward(Reward):
-    """A reward that was learned from samples, and how well it predicts those that it has not seen."""
+    """A reward that was learned from samples, and its error on held-out samples."""
 
     r2: float
     """The share of the held-out rewards' variance that is explained: 1 is perfect."""
     rmse: float
-    """The root of the mean squared error on the held-out samples, in the reward's units."""
+    """The root mean squared error on the held-out samples, in units of the reward."""
     num_samples: int
-    """All samples, the held-out ones among them."""
+    """The number of samples, including the held-out ones."""
 
     def __str__(self) -> str:
         return (
@@ -56,7 +77,7 @@ class LearnedReward(Reward):
 
 
 class RewardNetwork(eqx.Module):
-    """r(x, a) or r(x) as a network on normalised numbers; discrete actions are one-hot."""
+    """r(x, a) or r(x) as a network on normalised inputs; discrete actions are one-hot."""
 
     network: MLP
     state_mean: Float[Array, "..."]
@@ -66,29 +87,31 @@ class RewardNetwork(eqx.Module):
     reward_mean: Float[Array, "..."]
     reward_scale: Float[Array, "..."]
     num_actions: int | None = eqx.field(static=True)
-    """The number of discrete actions; None when they are vectors, or not looked at."""
+    """The number of discrete actions; None if actions are vectors or not used."""
 
     def check_parts(self, lead: Lead) -> None:
-        """A network whose inputs are states, or states and actions, and whose output is one number."""
+        """The inputs of the network are states, or states and actions, and its output is one number."""
         for name in ("state", "action", "reward"):
             check_positive(f"{name}_scale", getattr(self, f"{name}_scale"))
-        state, inputs = floats(*self.state_mean.shape), self.network.weights[0].shape[0]
-        given = [] if inputs == self.state_mean.size else [floats(*self.action_mean.shape)]
-        if given and self.num_actions is not None:
-            given = [jax.ShapeDtypeStruct((), jnp.int32)]
-        check_result(self.__call__, (state, *given), ((), "f"))
+        arguments = [floats(*self.state_mean.shape)]
+        if self.network.weights[0].shape[0] != self.state_mean.size:
+            is_discrete = self.num_actions is not None
+            arguments.append(
+                jax.ShapeDtypeStruct((), jnp.int32) if is_discrete else floats(*self.action_mean.shape)
+            )
+        check_result(self.__call__, tuple(arguments), ((), "f"))
 
-    def __call__(self, state: Any, *action: Any) -> Any:
+    def __call__(self, state: ArrayLike, *action: ArrayLike) -> Array:
         """The reward of one state (and action), in its own units."""
         if jnp.shape(state) != self.state_mean.shape:
-            wanted = list(self.state_mean.shape)
+            expected = list(self.state_mean.shape)
             raise ValueError(
-                f"this reward was learned on states of shape {wanted}, got {list(jnp.shape(state))}"
+                f"this reward was learned on states of shape {expected}, got {list(jnp.shape(state))}"
             )
         return self.reward_mean + self.reward_scale * self.normalised(state, *action)
 
-    def normalised(self, state: Any, *action: Any) -> Any:
-        """(r − m)/s: what the network is trained on."""
+    def normalised(self, state: ArrayLike, *action: ArrayLike) -> Array:
+        """(r − m)/s, which the network is trained on."""
         inputs = [(jnp.asarray(state) - self.state_mean) / self.state_scale]
         for part in action:
             inputs.append(
@@ -100,169 +123,210 @@ class RewardNetwork(eqx.Module):
 
 
 def fit_reward(
-    states: Any,
-    actions: Any,
-    rewards: Any,
+    states: ArrayLike,
+    actions: ArrayLike | None,
+    rewards: ArrayLike,
     *,
-    form: Any = "state_action",
+    form: Form | str = "state_action",
     num_actions: int | None = None,
-    width: int = 128,
-    steps: int = 4_000,
-    batch_size: int = 256,
-    learning_rate: float = 3e-3,
-    held_out: float = 0.1,
+    regression: Regression | None = None,
     seed: int = 0,
 ) -> LearnedReward:
-    """A reward learned from samples, to be used wherever a reward is; `r2` and `rmse` say how good it is.
+    """Learns a reward from samples; the result can be used like any other reward.
 
-    `states` [N, D] and `rewards` [N]; `actions` [N, A], or integers [N] of `num_actions` (one more than the largest
-    that was seen, unless given). The `form` is as in `ggpi.rewards`: "state_action" for r(x, a); "state" for
-    r(x), with actions=None; "arrival" for ρ(x′), with actions=None and the states that were *entered*.
+    Its `r2` and `rmse` are measured on held-out samples.
+
+    Args:
+        states: [N, D]; for an arrival reward, the states that were *entered*.
+        actions: [N, A], or integers [N]; None for rewards of states.
+        rewards: [N].
+        form: As in `ggpi.rewards`: "state_action" for r(x, a), "state" for r(x), "arrival" for ρ(x′).
+        num_actions: The number of discrete actions; by default one more than the largest in `actions`.
+        regression: Network size, steps and learning rate; by default `Regression()`.
+        seed: Of the split, the initial weights and the batches.
     """
-    given = _checked(states, actions, rewards, form)
-    if steps < 1 or batch_size < 1 or width < 1 or not 0 < held_out < 1:
-        raise ValueError(
-            "steps, batch_size and width are at least 1 and held_out is between 0 and 1, got "
-            f"{steps=}, {batch_size=}, {width=}, {held_out=}"
-        )
-    order = np.random.default_rng(seed).permutation(len(given[-1]))
-    num_held = max(1, round(held_out * len(order)))
-    kept, held = ([part[rows] for part in given] for rows in (order[num_held:], order[:num_held]))
-    if np.ptp(held[-1]) == 0 or np.ptp(kept[-1]) == 0:
-        raise ValueError(
-            f"nearly all rewards are {held[-1][0]:g} ({len(np.unique(given[-1]))} different among {len(order)}), "
-            "so nothing can be learned or scored; give more samples in which they differ"
-        )
+    chosen = regression or Regression()
+    samples = _checked(states, actions, rewards, form)
+    kept, held = _split(samples, chosen.held_out, seed)
     init_key, train_key = jax.random.split(jax.random.key(seed))
-    fresh = _network(kept, form, _count(given, num_actions, form), width, init_key)
-    trained = _train(fresh, kept, steps, batch_size, learning_rate, train_key)
+    initial = _network(kept, _action_count(samples, num_actions), chosen.width, init_key)
+    trained = _train(initial, kept, chosen, train_key)
     r2, rmse = _score(trained, held)
-    return LearnedReward(form, trained, r2, rmse, len(order))
+    return LearnedReward(_form(form), trained, r2, rmse, len(samples.rewards))
 
 
-def _network(kept: list[np.ndarray], form: Form, count: int | None, width: int, key: Key) -> RewardNetwork:
-    """A network with fresh weights, in the units of the samples."""
-    vectors = kept[1] if form == "state_action" and count is None else np.zeros((1, 0))
-    size = kept[0].shape[1] + (count or vectors.shape[1])
-    moments = [_moments(part) for part in (kept[0], vectors, kept[-1])]
-    (x_mean, x_scale), (a_mean, a_scale), (r_mean, r_scale) = moments
-    network = mlp((size, width, width, 1), key=key)
-    return RewardNetwork(network, x_mean, x_scale, a_mean, a_scale, r_mean, r_scale, count)
+class _Samples(NamedTuple):
+    """States, actions unless the form has none, and rewards."""
+
+    states: Float[np.ndarray, "N D"]
+    actions: Float[np.ndarray, "N A"] | Int[np.ndarray, "N"] | None
+    rewards: Float[np.ndarray, "N"]
+
+    @property
+    def inputs(self) -> tuple[np.ndarray, ...]:
+        return (self.states,) if self.actions is None else (self.states, self.actions)
+
+    def rows(self, rows: np.ndarray) -> _Samples:
+        actions = None if self.actions is None else self.actions[rows]
+        return _Samples(self.states[rows], actions, self.rewards[rows])
 
 
-def _train(
-    model: RewardNetwork, kept: list[np.ndarray], steps: int, batch_size: int, rate: float, key: Key
-) -> RewardNetwork:
-    """Adam with a step size that falls to zero."""
-    samples = tuple(jnp.asarray(part) for part in kept)
-    optimiser = optax.adam(optax.linear_schedule(rate, 0.0, steps))
-    network: Any = model.network
-    state = network, optimiser.init(network)
-    with progress(steps, "fit reward") as advance:
-        for done in range(0, steps, CHUNK):
-            count = min(CHUNK, steps - done)
-            sizes = count, batch_size, rate, steps
-            state, loss = _run_chunk((model, samples, key, jnp.asarray(done)), state, sizes)
+def _split(samples: _Samples, held_out: float, seed: int) -> tuple[_Samples, _Samples]:
+    """Samples to train on and held-out samples."""
+    order = np.random.default_rng(seed).permutation(len(samples.rewards))
+    num_held = max(1, round(held_out * len(order)))
+    kept, held = samples.rows(order[num_held:]), samples.rows(order[:num_held])
+    if np.ptp(held.rewards) == 0 or np.ptp(kept.rewards) == 0:
+        raise ValueError(
+            f"nearly all rewards are {held.rewards[0]:g} ({len(np.unique(samples.rewards))} different among "
+            f"{len(order)}), so nothing can be learned or scored; pass more samples in which they differ"
+        )
+    return kept, held
+
+
+def _network(samples: _Samples, count: int | None, width: int, key: Key) -> RewardNetwork:
+    """A network with initial weights, in the units of the samples."""
+    is_vector = samples.actions is not None and count is None
+    vectors = samples.actions if is_vector else np.zeros((1, 0))
+    size = samples.states.shape[1] + (count or vectors.shape[1])  # pyright: ignore[reportOptionalMemberAccess]
+    moments = [part for values in (samples.states, vectors, samples.rewards) for part in _moments(values)]
+    return RewardNetwork(mlp((size, width, width, 1), key=key), *moments, count)
+
+
+def _train(model: RewardNetwork, samples: _Samples, chosen: Regression, key: Key) -> RewardNetwork:
+    """Adam with a learning rate that decreases to zero."""
+    inputs, rewards = (
+        tuple(jnp.asarray(part) for part in samples.inputs),
+        jnp.asarray(samples.rewards),
+    )
+    state = model.network, _optimiser(chosen).init(eqx.filter(model.network, eqx.is_array))
+    with progress(chosen.steps, "fit reward") as advance:
+        for done in range(0, chosen.steps, CHUNK):
+            steps = done + jnp.arange(min(CHUNK, chosen.steps - done))
+            state, loss = _run_chunk(model, inputs, rewards, state, chosen, steps, key=key)
             if not np.isfinite(loss):
                 raise FloatingPointError(
-                    f"the loss is {loss} by step {done + count}; a smaller learning_rate than {rate} may help"
+                    f"the loss is {loss} by step {done + len(steps)}; a smaller learning_rate than "
+                    f"{chosen.learning_rate} may help"
                 )
-            advance(done + count, f"unexplained share {loss:.3f}")
+            advance(done + len(steps), f"unexplained share {loss:.3f}")
     return eqx.tree_at(lambda tree: tree.network, model, state[0])
 
 
+def _optimiser(chosen: Regression) -> optax.GradientTransformation:
+    return optax.adam(optax.linear_schedule(chosen.learning_rate, 0.0, chosen.steps))
+
+
 @fast_jit
-def _run_chunk(given: tuple, state: tuple[Any, Any], sizes: tuple) -> tuple[Any, Any]:
-    """The network and Adam's moments some steps later, and the mean loss over them."""
-    (model, samples, key, first), (count, batch_size, rate, steps) = given, sizes
-    optimiser = optax.adam(optax.linear_schedule(rate, 0.0, steps))
+def _run_chunk(
+    model: RewardNetwork,
+    inputs: tuple[Array, ...],
+    rewards: Float[Array, "N"],
+    state: tuple[MLP, optax.OptState],
+    chosen: Regression,
+    steps: Int[Array, "steps"],
+    *,
+    key: Key,
+) -> Any:
+    """The network and Adam's moments after these steps, and the mean loss."""
+    optimiser = _optimiser(chosen)
 
-    def loss_of(network, rows):
+    def loss_of(network: MLP, rows: Array) -> Array:
         whole = eqx.tree_at(lambda tree: tree.network, model, network)
-        *given, rewards = (part[rows] for part in samples)
-        wanted = (rewards - model.reward_mean) / model.reward_scale
-        return jnp.mean((jax.vmap(whole.normalised)(*given) - wanted) ** 2)
+        expected = (rewards[rows] - model.reward_mean) / model.reward_scale
+        return jnp.mean((jax.vmap(whole.normalised)(*(part[rows] for part in inputs)) - expected) ** 2)
 
-    def step(state: Any, i: Any) -> Any:
+    def step(state: tuple[MLP, optax.OptState], i: Array) -> tuple[tuple[MLP, optax.OptState], Array]:
         network, moments = state
-        rows = jax.random.randint(jax.random.fold_in(key, i), (batch_size,), 0, len(samples[0]))
+        rows = jax.random.randint(jax.random.fold_in(key, i), (chosen.batch_size,), 0, len(rewards))
         loss, gradient = jax.value_and_grad(loss_of)(network, rows)
         updates, moments = optimiser.update(gradient, moments)
-        return (optax.apply_updates(network, updates), moments), loss
+        return (optax.apply_updates(network, updates), moments), loss  # pyright: ignore[reportReturnType]
 
-    state, losses = jax.lax.scan(step, state, first + jnp.arange(count))
+    state, losses = jax.lax.scan(step, state, steps)
     return state, losses.mean()
 
 
-def _score(model: RewardNetwork, held: list[np.ndarray]) -> tuple[float, float]:
-    """R² and RMSE on samples that were not trained on."""
-    *given, rewards = held
-    errors = np.asarray(_predict(model, given), float) - rewards
+def _score(model: RewardNetwork, held: _Samples) -> tuple[float, float]:
+    """R² and RMSE on held-out samples."""
+    errors = np.asarray(_predict(model, held.inputs), float) - held.rewards
     mse = float(np.mean(errors**2))
-    return 1 - mse / float(np.var(rewards, dtype=float)), mse**0.5
+    return 1 - mse / float(np.var(held.rewards, dtype=float)), mse**0.5
 
 
 @fast_jit
-def _predict(model: RewardNetwork, given: list[Any]) -> Any:
-    return jax.vmap(model)(*given)
+def _predict(model: RewardNetwork, inputs: Sequence[Array]) -> Array:
+    return jax.vmap(model)(*inputs)
 
 
-def _checked(states: Any, actions: Any, rewards: Any, form: Any) -> list[np.ndarray]:
-    """States, actions (if the form has them) and rewards, after everything that could be wrong with them."""
-    if form not in FORMS:
-        raise ValueError(f"the form of a reward is one of {', '.join(FORMS)}, got {form!r}")
-    if (actions is None) == (form == "state_action"):
-        wanted = "needs actions" if actions is None else "does not look at actions: give actions=None"
-        raise ValueError(f"a {form} reward {wanted}")
-    given = {"states": _numbers("states", states, "f"), "rewards": _numbers("rewards", rewards, "f")}
-    if actions is not None:
-        given["actions"] = _numbers("actions", actions, "iuf")
-    shapes = {name: values.shape for name, values in given.items()}
-    discrete = actions is not None and given["actions"].dtype.kind in "iu"
-    right = len(shapes["states"]) == 2 and len(shapes["rewards"]) == 1
-    right &= actions is None or len(shapes["actions"]) == (1 if discrete else 2)
-    if not right or len({shape[0] for shape in shapes.values()}) != 1:
-        said = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+def _checked(states: ArrayLike, actions: ArrayLike | None, rewards: ArrayLike, form: str) -> _Samples:
+    """The samples as arrays; raises for wrong shapes, types and values."""
+    if (actions is None) == (_form(form) == "state_action"):
+        problem = "needs actions" if actions is None else "does not depend on actions: pass actions=None"
+        raise ValueError(f"a {form} reward {problem}")
+    samples = _Samples(
+        _floats("states", states),
+        None if actions is None else _actions(actions),
+        _floats("rewards", rewards),
+    )
+    is_discrete = samples.actions is not None and samples.actions.dtype.kind == "i"
+    axes = [2, 1] if samples.actions is None else [2, 1 if is_discrete else 2, 1]
+    parts = [*samples.inputs, samples.rewards]
+    if [part.ndim for part in parts] != axes or len({len(part) for part in parts}) != 1:
+        shapes = {name: part for name, part in samples._asdict().items() if part is not None}
+        found = ", ".join(f"{name} {list(shape.shape)}" for name, shape in shapes.items())
         raise ValueError(
-            "states have shape [N, D], rewards [N], actions [N, A] (or [N] when they are integers), with one N; "
-            f"got {said}"
+            "states must have shape [N, D], rewards [N], actions [N, A] (or [N] when they are integers), with one N; "
+            f"got {found}"
         )
-    if len(given["rewards"]) < LEAST:
-        raise ValueError(f"a reward is learned from at least {LEAST} samples, got {len(given['rewards'])}")
-    return [given["states"], *([] if actions is None else [given["actions"]]), given["rewards"]]
+    if len(samples.rewards) < LEAST:
+        raise ValueError(f"a reward is learned from at least {LEAST} samples, got {len(samples.rewards)}")
+    return samples
 
 
-def _numbers(name: str, values: Any, kinds: str) -> np.ndarray:
-    """An array in single precision, or of whole numbers from 0; all finite."""
-    values = np.asarray(values)
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} are numbers, got type {values.dtype}")
-    if values.dtype.kind in "iu" and "i" in kinds:
-        if values.size and values.min() < 0:
-            raise ValueError(f"discrete {name} are numbers from 0, got {values.min()}")
-        return values.astype(np.int32)
-    bad = np.argwhere(~np.isfinite(values))
+def _form(form: str) -> Form:
+    for known in FORMS:
+        if form == known:
+            return known
+    raise ValueError(f"the form of a reward is one of {', '.join(FORMS)}, got {form!r}")
+
+
+def _actions(values: ArrayLike) -> np.ndarray:
+    """Integers from 0, or floats."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        return _floats("actions", array)
+    if array.size and array.min() < 0:
+        raise ValueError(f"discrete actions are numbers from 0, got {array.min()}")
+    return array.astype(np.int32)
+
+
+def _floats(name: str, values: ArrayLike) -> np.ndarray:
+    """An array in single precision; all elements must be finite."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be numbers, got dtype {array.dtype}")
+    bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         at = tuple(map(int, bad[0]))
-        raise ValueError(f"{len(bad)} of {values.size} {name} are not finite, the first at index {at}")
-    return values.astype(np.float32)
+        raise ValueError(f"{len(bad)} of {array.size} {name} are not finite, the first at index {at}")
+    return array.astype(np.float32)
 
 
-def _count(given: list[np.ndarray], num_actions: int | None, form: Form) -> int | None:
-    """How many discrete actions there are."""
-    discrete = form == "state_action" and given[1].dtype.kind in "iu"
-    if not discrete:
+def _action_count(samples: _Samples, num_actions: int | None) -> int | None:
+    """The number of discrete actions; None if there are none."""
+    if samples.actions is None or samples.actions.dtype.kind != "i":
         if num_actions is not None:
             raise ValueError(f"num_actions={num_actions} is for discrete actions, there are none")
         return None
-    seen = int(given[1].max()) + 1
+    seen = int(samples.actions.max()) + 1
     if num_actions is not None and num_actions < seen:
-        raise ValueError(f"there are num_actions={num_actions}, but action {seen - 1} was taken")
+        raise ValueError(f"num_actions is {num_actions}, but action {seen - 1} was taken")
     return num_actions or seen
 
 
-def _moments(values: np.ndarray) -> tuple[jax.Array, jax.Array]:
-    """Mean and deviation; what never varies has deviation 1."""
+def _moments(values: np.ndarray) -> tuple[Array, Array]:
+    """Mean and standard deviation; 1 for values that do not vary."""
     if not values.size:
         return jnp.zeros(values.shape[1:]), jnp.ones(values.shape[1:])
     mean, scale = values.mean(axis=0, dtype=float), values.std(axis=0, dtype=float)

@@ -1,10 +1,10 @@
-"""Rewards in words, for the command line.
+"""Rewards as text, for the command line.
 
-target:x=1,y=2,radius=.5     1 for arriving within .5 of this place, in the named numbers of the state
-features:vx=1,spin=-.1       a weighted sum of named numbers of the state, paid on arrival
-saved:DIR                    a reward that ggpi.save wrote, such as one of ggpi.fit_reward
-python:FILE.py:NAME          what FILE.py calls NAME: a reward of ggpi.rewards, or a function of the state that
-                             is entered; the code of FILE.py is run
+target:x=1,y=2,radius=.5     1 for arriving within .5 of this place, in named state dimensions
+features:vx=1,spin=-.1       a weighted sum of named state dimensions, received on arrival
+saved:DIR                    a reward that ggpi.save wrote, such as the result of ggpi.fit_reward
+python:FILE.py:NAME          the object NAME of FILE.py: a reward of ggpi.rewards, or a function of the state that is
+                             entered; this runs the code of FILE.py
 """
 
 import importlib.util
@@ -18,11 +18,16 @@ from ggpi.data import StateSpec
 from ggpi.rewards import Reward
 from ggpi.storage.objects import load
 
-KINDS = "target:NAME=NUMBER,…,radius=R, features:NAME=WEIGHT,…, saved:DIR or python:FILE.py:NAME"
+FORMS = "target:NAME=NUMBER,…,radius=R, features:NAME=WEIGHT,…, saved:DIR or python:FILE.py:NAME"
 
 
 def read_reward(text: str, spec: StateSpec) -> Reward:
-    """The reward of these words."""
+    """Parses a reward.
+
+    Args:
+        text: One of the forms above.
+        spec: The names of the state dimensions.
+    """
     kind, _, rest = text.partition(":")
     if kind == "target":
         return _target(rest, spec)
@@ -33,31 +38,31 @@ def read_reward(text: str, spec: StateSpec) -> Reward:
     if kind == "python":
         found = read_python(rest)
         return rewards.arrival(found) if callable(found) else _a_reward(found, f"{rest} is")
-    raise ValueError(f"a reward is {KINDS}; got {text!r}")
+    raise ValueError(f"a reward is {FORMS}; got {text!r}")
 
 
 def _target(text: str, spec: StateSpec) -> Reward:
     numbers = _named_numbers(text, spec, ("radius",))
     if "radius" not in numbers:
-        raise ValueError(f"a target has a radius: target:{text},radius=.5")
+        raise ValueError(f"a target needs a radius: target:{text},radius=.5")
     radius = numbers.pop("radius")
     if not numbers:
-        raise ValueError(f"a target names numbers of the state, such as target:{spec.names[0]}=1,radius=.5")
+        raise ValueError(f"a target needs state dimensions, such as target:{spec.names[0]}=1,radius=.5")
     return rewards.target(list(numbers.values()), radius, [spec.index(name) for name in numbers])
 
 
 def _named_numbers(text: str, spec: StateSpec, more: tuple[str, ...]) -> dict[str, float]:
-    """{"x": 1.0, …} of x=1,…; every name is one of the state's, or one of `more`."""
+    """{"x": 1.0, …} from x=1,…; names are state dimensions or in `more`."""
     found: dict[str, float] = {}
     for part in text.split(","):
         name, given, number = (word.strip() for word in part.partition("="))
         if not given:
-            raise ValueError(f"a reward has parts NAME=NUMBER, joined by commas; got {part!r} in {text!r}")
+            raise ValueError(f"expected NAME=NUMBER, separated by commas; got {part!r} in {text!r}")
         if name not in (*spec.names, *more):
             there = ", ".join((*spec.names, *more))
-            raise ValueError(f"no number of the state is called {name!r}; there are {there}")
+            raise ValueError(f"there is no state dimension {name!r}; available: {there}")
         if name in found:
-            raise ValueError(f"{name} is given twice in {text!r}")
+            raise ValueError(f"{name} appears twice in {text!r}")
         found[name] = _number(name, number)
     return found
 
@@ -68,18 +73,18 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{name} is a number, got {text!r}")
+        raise ValueError(f"{name} must be a finite number, got {text!r}")
     return number
 
 
-def _a_reward(found: Any, words: str) -> Reward:
+def _a_reward(found: object, words: str) -> Reward:
     if not isinstance(found, Reward):
         raise ValueError(f"{words} a {type(found).__name__}, expected a reward of ggpi.rewards")
     return found
 
 
 def read_python(text: str) -> Any:
-    """What a file calls a name, of FILE.py:NAME; the file is run."""
+    """The object NAME of FILE.py, from the text FILE.py:NAME; this runs the file."""
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not file.endswith(".py") or not name.isidentifier():
@@ -94,7 +99,7 @@ def read_python(text: str) -> Any:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ValueError(f"{path} raised {error!r} when it was run") from error
+        raise ValueError(f"running {path} raised {error!r}") from error
     if not hasattr(module, name):
         there = ", ".join(key for key in vars(module) if not key.startswith("_"))
         raise ValueError(f"{path} has no {name!r}; it has {there or 'nothing'}")

@@ -89,7 +89,7 @@ def _vector_env(env: str | gymnasium.Env | VectorEnv, num_envs: int) -> VectorEn
 def _check_explorable(explore: float, space: Space) -> None:
     if not 0 <= explore <= 1:
         raise ValueError(f"explore is a share of the turns, between 0 and 1, got {explore}")
-    if explore and not (isinstance(space, Discrete) or space.is_bounded()):
+    if explore and isinstance(space, Box) and not space.is_bounded():
         raise ValueError(
             f"random actions are uniform, but the action space has no bounds: {space}; give explore=0"
         )
@@ -138,7 +138,7 @@ class _Turns:
         if self.explore:
             self.index[rows & (self.rng.random(len(rows)) < self.explore)] = -1
 
-    def actions(self, space: Box | Discrete, key: Key) -> Choose:
+    def actions(self, space: Space, key: Key) -> Choose:
         """The choice of actions in this space: those of the policies whose turn it is, or random ones."""
 
         def choose(t: int, states: np.ndarray) -> np.ndarray:
@@ -148,7 +148,7 @@ class _Turns:
 
         return choose
 
-    def _explored(self, actions: np.ndarray, space: Box | Discrete) -> np.ndarray:
+    def _explored(self, actions: np.ndarray, space: Space) -> np.ndarray:
         """The policies' actions, with random ones in turns that explore."""
         rows = np.flatnonzero(self.index < 0)
         if not len(rows):
@@ -156,6 +156,6 @@ class _Turns:
         actions = actions.copy()
         if isinstance(space, Discrete):
             actions[rows] = self.rng.integers(space.n, size=len(rows))
-        else:
+        elif isinstance(space, Box):
             actions[rows] = self.rng.uniform(space.low, space.high, (len(rows), *space.shape))
         return actions

@@ -100,7 +100,7 @@ class Singles:
         following = self.state.copy()
         terminated, truncated, is_done = np.zeros((3, len(self.envs)), bool)
         for i in np.flatnonzero(self.live):
-            env = self.envs[i]
+            env = self.envs[int(i)]
             with naming(env):
                 observed, _, is_done[i], is_cut, info = env.step(executed(actions[i], env.action_space))
             following[i] = self.read(observed)

@@ -22,11 +22,11 @@ from typing import Any
 import jax
 import numpy as np
 import safetensors.numpy
-from numpy.typing import ArrayLike
 
 from ggpi.storage.errors import FileError
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.reading import JSON_LIMIT, memory, parse_json, read_bytes, short
+from ggpi.types import ArrayLike
 
 FORMAT = "ggpi arrays 2"
 FIRST = "ggpi arrays 1"

@@ -35,7 +35,7 @@ LIBRARY = {
     "feature-noise/1": "ggpi.policies.networks:FeatureNoise",
     "features/1": "ggpi.rewards.forms:Features",
     "fixed-deviation/1": "ggpi.policies.networks:FixedDeviation",
-    "gaussian-mlp/1": "ggpi.policies.gaussian:MLP",
+    "gaussian-mlp/1": "ggpi.policies.gaussian:LayerNormMLP",
     "gaussian-policy/1": "ggpi.policies.gaussian:GaussianPolicy",
     "ghms/2": "ggpi.ghm.base:GHMs",
     "greedy/1": "ggpi.policies.networks:Greedy",
@@ -165,8 +165,8 @@ def savable(tag: str) -> Callable[[Kind], Kind]:
     """
     if not _TAG.fullmatch(tag):
         raise ValueError(f"a tag is lower-case words and a version, such as 'mdn/1', got {tag!r}")
-    if tag in LIBRARY:
-        raise ValueError(f"the tag {tag!r} belongs to {LIBRARY[tag]}; choose another")
+    if tag in LIBRARY or tag in UPGRADES:
+        raise ValueError(f"the tag {tag!r} belongs to the library; choose another")
 
     def register(kind: Kind) -> Kind:
         _check_class(kind)

@@ -25,6 +25,7 @@ from ggpi.data import StateSpec, Transitions
 from ggpi.envs.pendulum import Pendulum
 from ggpi.envs.point_mass import PointMass
 from ggpi.evaluation.values import QValues
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
@@ -37,7 +38,7 @@ from ggpi.mdp.optimal import howard
 from ggpi.policies import action_heads as kinds
 from ggpi.policies import networks
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.policies.linear import MixedPolicy, linear_policy
 from ggpi.policies.symmetric import four_directions
 from ggpi.rewards.learned import LearnedReward, RewardNetwork
@@ -71,7 +72,7 @@ def _tabular(name: str = "go") -> ggpi.TabularPolicy:
 
 
 def _gaussian(seed: int = 0) -> GaussianPolicy:
-    network = MLP((2, 4, 4), key=jax.random.key(seed))
+    network = LayerNormMLP((2, 4, 4), key=jax.random.key(seed))
     return GaussianPolicy(network=network, name=f"gaussian{seed}", inputs=(0, 2), scale=(1.0, 0.5))
 
 
@@ -80,7 +81,7 @@ def _linear(name: str = "linear") -> Any:
 
 
 def _directed() -> Any:
-    network = MLP((4, 4, 16), key=jax.random.key(1))
+    network = LayerNormMLP((4, 4, 16), key=jax.random.key(1))
     base = GaussianPolicy(network=network, name="walk", inputs=(2, 7, 12, 30), scale=(1.0, 0.5, 0.1, 0.1))
     return four_directions(base)
 

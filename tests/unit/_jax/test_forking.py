@@ -21,6 +21,7 @@ FORK = """
     import numpy as np
     import ggpi
     from ggpi._jax.jit import jit
+    from ggpi.evaluation import evaluate_pairs_sampled
     import jax
 
     warnings.simplefilter("ignore")
@@ -44,7 +45,7 @@ FORK = """
         for call in (
             lambda: double(np.ones(2)),
             lambda: ggpi.GGPIAgent(ghms, reward, depth=1),
-            lambda: ggpi.evaluate_sampled(ggpi.compositions(2, 1, 0.5), ghms, reward, num_samples=2, key=key),
+            lambda: evaluate_pairs_sampled(ggpi.compositions(2, 1, 0.5), ghms, reward, num_samples=2, key=key),
             lambda: ggpi.collect("ggpi/PointMass-v0", [], 10),
             lambda: ggpi.fit([], None, gamma=0.9, alpha=0.5, key=key),
         ):

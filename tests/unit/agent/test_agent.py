@@ -9,13 +9,20 @@ import pytest
 import ggpi
 from chance import error_of_estimate
 from ggpi import rewards
-from ggpi.agent import agent as agents
+from ggpi.evaluation import queries
+from ggpi.evaluation.queries import call_size
 from ggpi.evaluation.tree import build_tree
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.switching import composition_weights, segments
 
 GAMMA = 0.9
+
+
+def sizes(agent, states):
+    """How many states, and samples of each, one call takes."""
+    query = agent._query(jnp.asarray(states), agent._first_actions(jnp.asarray(states), jax.random.key(0)))
+    return call_size(query, agent.num_samples, agent._largest)
 
 
 def random_world(seed=0, num_states=8, num_actions=3, terminal=False, alphas=(1 / 9,)):
@@ -116,20 +123,17 @@ def test_each_segment_pays_at_both_ends_with_its_own_policy():
 
 
 def test_prefixes_are_shared():
-    _, ghms, _ = random_world()
     gsps = ggpi.compositions(2, 3, 1 / 9)
     chains = [gsp.segments(GAMMA) for gsp in gsps]
-    tree, paths = build_tree(chains, ghms, "state")
-    apart, _ = build_tree(chains, ghms, "state", shared=False)
-    nodes = [sum(len(b.parent) for level in t.levels for b in level) for t in (tree, apart)]
-    assert nodes == [len(gsps) + 2 + 4, sum(map(len, gsps))]
+    tree, paths = build_tree(chains, GAMMA, "state")
+    assert tree.num_nodes == len(gsps) + 2 + 4 < sum(map(len, gsps))
     assert [len(path) for path in paths] == [len(chain) for chain in chains]
 
 
 def test_a_large_set_is_evaluated_in_several_calls(monkeypatch):
     mdp, ghms, rng = random_world()
     reward = values_of("arrival", rng, mdp)
-    monkeypatch.setattr(agents, "LARGEST", 8000)
+    monkeypatch.setattr(queries, "LARGEST", 8000)
     agent = ggpi.GGPIAgent(ghms, reward, depth=2, num_samples=4000, first_actions="head")
     plan = agent.plan(np.arange(5), key=jax.random.key(1))
     assert agrees(plan, ggpi.evaluate(agent.gsps, ghms, reward).v.T[:5], reward, 4000)
@@ -141,8 +145,8 @@ def test_a_plan_in_several_calls_keeps_its_samples(monkeypatch, first_actions):
     reward = values_of("arrival", rng, mdp)
     agent = ggpi.GGPIAgent(ghms, reward, depth=1, num_samples=1, first_actions=first_actions)
     first = 1 if first_actions == "head" else 2
-    monkeypatch.setattr(agents, "LARGEST", 2 * 2 * first)
-    assert agent._call_size(3, first) == (2, 1)
+    monkeypatch.setattr(queries, "LARGEST", 2 * 2 * first)
+    assert sizes(agent, np.zeros(3, int)) == (2, 1)
     plan = agent.plan(np.array([3, 1, 5]), key=jax.random.key(1))
     for i in range(2):
         (ends,) = plan.samples(i)
@@ -181,8 +185,8 @@ def test_activations_count_as_memory():
     ghms = ggpi.GHMs(walkers, 0.9, (0.5,), (models, models))
     for depth, num_samples in ((1, 400), (2, 100), (3, 25)):
         agent = ggpi.GGPIAgent(ghms, rewards.target((0.0, 0.0), 1.0), depth=depth, num_samples=num_samples)
-        assert agent._call_size(128, 1) == (128, num_samples), "one call"
-        at_once, size = agent._call_size(8000, 1)
+        assert sizes(agent, np.zeros((128, 35))) == (128, num_samples), "one call"
+        at_once, size = sizes(agent, np.zeros((8000, 35)))
         assert at_once * size * 256 * len(agent.gsps) <= 2**28
 
 
@@ -300,7 +304,7 @@ def test_a_reward_that_fails_names_its_sample(learned, function, words):
 def test_a_reward_of_the_wrong_shape_is_refused_at_once(learned):
     with pytest.raises(ValueError, match=r"one number for one state, got shape \(2,\)"):
         ggpi.GGPIAgent(learned, rewards.arrival(lambda state: state), depth=1)
-    with pytest.raises(TypeError, match="says when it pays"):
+    with pytest.raises(TypeError, match="wrap reward functions"):
         ggpi.GGPIAgent(learned, lambda state: 0.0, depth=1)
 
 

@@ -101,9 +101,7 @@ def test_vector_states_are_finite_and_there(vectors, state, words):
 
 
 def test_array_rewards_do_not_pay_vectors(vectors):
-    with pytest.raises(
-        ValueError, match=r"an array \(5,\) .* here a state is a vector \(2,\): give a function"
-    ):
+    with pytest.raises(ValueError, match=r"an array \(5,\) .* here states are vectors: give a function"):
         vectors.with_reward(np.ones(5))
 
 
@@ -115,7 +113,7 @@ def test_rewards_read_numbers_that_a_state_has():
         rewards.features({"z": 1.0}, spec),
     ):
         with pytest.raises(
-            ValueError, match=r"reads the numbers \(.*\) of the state, which has 1 \(0 to 0\)"
+            ValueError, match=r"reads the coordinates \(.*\) of a state that has 1 \(0 to 0\)"
         ):
             ggpi.GGPIAgent(learned(size=1), reward, depth=1)
 

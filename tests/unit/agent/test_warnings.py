@@ -13,10 +13,8 @@ import ggpi.agent.warnings
 from ggpi import rewards
 from ggpi._jax.batching import stack
 from ggpi.agent.warnings import FAR, Warner
-from ggpi.evaluation.planning import Models
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
-from ggpi.policies.bank import PolicyBank
 
 KEY = jax.random.key(0)
 
@@ -49,7 +47,7 @@ def test_a_reward_that_no_sample_reaches():
     """The first state is never entered again."""
     agent = ggpi.GGPIAgent(chain(), rewards.arrival(at_start), depth=1, num_samples=7)
     with pytest.warns(
-        ggpi.agent.warnings.NoRewardWarning, match=r"all plans are worth 0 here: none of the 7 .*radius"
+        ggpi.agent.warnings.NoRewardWarning, match=r"all plans have the value 0 here: none of the 7 .*radius"
     ):
         agent.plan(1, key=KEY)
     agent.act(1, key=KEY)  # said once
@@ -89,7 +87,7 @@ def models(*datasets, relative=()):
 
 
 def warner(ghms):
-    return Warner(Models(dict(ghms.models), PolicyBank(ghms.policies), None), 0.9)
+    return Warner(ghms.sampler())
 
 
 NEAR_0 = np.array([[-1.0, -0.1], [1.0, 0.1]])  # means 0, deviations 1 and 0.1

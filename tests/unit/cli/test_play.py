@@ -149,7 +149,7 @@ REWARD = ["--reward", "target:place=1,radius=1"]
     ("arguments", "words"),
     [
         ([], "--reward"),
-        (["--reward", "target:x=1,radius=1"], "no number of the state is called 'x'; there are place, speed"),
+        (["--reward", "target:x=1,radius=1"], "there is no state dimension 'x'; available: place, speed"),
         ([*REWARD, "--depth", "0"], "depth is at least 1, got 0"),
         ([*REWARD, "--samples", "0"], "num_samples is at least 1"),
         ([*REWARD, "--episodes", "0"], "episodes is at least 1, got 0"),

@@ -10,7 +10,7 @@ from ggpi._jax.batching import stack
 from ggpi.data import StateSpec
 from ggpi.diagnosis import Truth
 from ggpi.diagnosis.likelihood import LatentGHM, likelihood, likelihood_each
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 

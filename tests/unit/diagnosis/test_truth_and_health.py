@@ -19,7 +19,7 @@ from ggpi.diagnosis.health import action_sensitivity, distance_correlation, hori
 from ggpi.diagnosis.measures import clouds, displacement, distances, measure, moments, summary
 from ggpi.diagnosis.samples import draw
 from ggpi.diagnosis.truth import other_actions, scales
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 
 KEY = jax.random.key(0)
 

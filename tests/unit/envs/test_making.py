@@ -138,7 +138,7 @@ def test_what_is_not_a_policy_yet(given, words):
     with pytest.raises((TypeError, ValueError), match=words):
         untyped(collect)(Count(), given, 10)
     with pytest.raises((TypeError, ValueError), match=words):
-        untyped(fit)(given, collect(Count(), BOTH, 10), 0.9, 0.1, key=jax.random.key(0))
+        untyped(fit)(given, collect(Count(), BOTH, 10), gamma=0.9, alpha=0.1, key=jax.random.key(0))
 
 
 def test_a_number_of_steps_is_whole():

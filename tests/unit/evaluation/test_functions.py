@@ -9,7 +9,7 @@ import pytest
 
 from ggpi import rewards
 from ggpi.agent.checks import _check_terminal
-from ggpi.evaluation.rewards import OnHost, checked_payment
+from ggpi.evaluation.rewards import OnHost, checked_reward
 
 STATE = jax.ShapeDtypeStruct((3,), jnp.float32)
 ACTION = jax.ShapeDtypeStruct((2,), jnp.float32)
@@ -17,7 +17,7 @@ TABLE = jnp.arange(12.0)
 
 
 def checked(reward):
-    return checked_payment(reward, STATE, ACTION)
+    return checked_reward(reward, STATE, ACTION).values
 
 
 def helper(state):
@@ -60,7 +60,7 @@ def test_errors_of_plain_python_name_line_and_sample():
     with pytest.raises(
         ValueError, match=r"KeyError\(2\) in line \d+ of .*\.py at sample 1: state \[9"
     ) as caught:
-        values.pay_all(np.array([[0.0, 0.0, 0.0], [9.0, 0.0, 0.0]]))
+        values.of_rows(np.array([[0.0, 0.0, 0.0], [9.0, 0.0, 0.0]]))
     (frame,) = traceback.extract_tb(caught.value.__cause__.__traceback__)
     assert frame.name == "in_python"
 
@@ -113,4 +113,4 @@ def test_indices_of_actions():
 def test_numbered_states():
     number = jax.ShapeDtypeStruct((), jnp.int32)
     reward = rewards.state(lambda x: TABLE[x])
-    assert checked_payment(reward, number, number, (12, 2)) is reward.values
+    assert checked_reward(reward, number, number, (12, 2)) is reward

@@ -1,5 +1,6 @@
 """Planning and choosing, in worlds where a mix-up of heads, rewards, rows or keys is seen at once."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -11,9 +12,10 @@ import pytest
 import ggpi
 from ggpi import rewards
 from ggpi._jax.batching import stack
-from ggpi.agent import agent as agents
-from ggpi.evaluation.planning import choose, pooled
-from ggpi.ghm.base import AbstractGHM
+from ggpi.agent.agent import choose
+from ggpi.evaluation import queries
+from ggpi.evaluation.queries import pooled
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.policies import PolicyBank
 
@@ -62,7 +64,7 @@ def test_the_action_is_the_one_that_was_scored():
 @pytest.mark.parametrize("largest", [2**28, 8, 4], ids=["one part", "two parts", "three parts"])
 def test_candidates_are_each_heads_own_in_each_state(monkeypatch, largest):
     """Policy k takes action (x + k) mod 3 in state x, and with γ = 0 nothing but r(x, a) counts."""
-    monkeypatch.setattr(agents, "LARGEST", largest)
+    monkeypatch.setattr(queries, "LARGEST", largest)
     policies = [ggpi.TabularPolicy(np.eye(3)[(np.arange(3) + k) % 3], f"π{k}") for k in range(2)]
     ghms = ggpi.exact_ghms(ggpi.TabularMDP(np.full((3, 3, 3), 1 / 3)), policies, 0.0, ())
     reward = np.arange(9.0).reshape(3, 3)
@@ -92,9 +94,9 @@ def sinks(num_starts, num_actions):
 
 @pytest.mark.parametrize("first_actions", ["head", "all", "step"])
 @pytest.mark.parametrize("largest", [2**28, 12, 4], ids=["one call", "two calls", "three calls"])
-def test_every_state_of_a_batch_is_paid_by_its_own_reward(monkeypatch, first_actions, largest):
+def test_every_state_of_a_batch_has_its_own_reward(monkeypatch, first_actions, largest):
     """Three states, three rewards, two actions: state i has its reward in sink i mod 2, of height i + 1."""
-    monkeypatch.setattr(agents, "LARGEST", largest)
+    monkeypatch.setattr(queries, "LARGEST", largest)
     places = [3, 4, 3]
     own = [rewards.arrival(At(jnp.array(place), jnp.array(i + 1.0))) for i, place in enumerate(places)]
     options = {"depth": 1, "num_samples": 2, "first_actions": first_actions}
@@ -148,7 +150,7 @@ def test_standard_errors_are_those_of_the_samples():
 
 def test_no_two_calls_and_no_two_rows_share_noise(monkeypatch):
     """One sample a call: calls that share their key have no spread, rows that share theirs have equal values."""
-    monkeypatch.setattr(agents, "LARGEST", 2)
+    monkeypatch.setattr(queries, "LARGEST", 2)
     reward = rewards.arrival(lambda state: state[0])
     agent = ggpi.GGPIAgent(noisy(1), reward, depth=1, num_samples=3)
     plan = agent.plan(np.zeros((3, SIZE)), key=KEY)
@@ -194,7 +196,7 @@ def test_equal_policies_have_noise_of_their_own():
 
 def test_at_least_as_many_samples_as_asked_for(monkeypatch):
     """Two samples a call: three need two calls. A reward on the host sees each."""
-    monkeypatch.setattr(agents, "LARGEST", 2 * SIZE)
+    monkeypatch.setattr(queries, "LARGEST", 2 * SIZE)
     seen = []
 
     def reward(state):
@@ -240,6 +242,28 @@ class Exposed(AbstractGHM):
         raise NotImplementedError
 
 
+class Marked(Exposed):
+    """Every sample is the model's mark."""
+
+    mark: jax.Array
+
+    def push(self, state: Any, action: Any, noise: Any) -> Any:
+        return jnp.full(SIZE, self.mark)
+
+
+def test_learned_models_are_those_of_the_policies_asked_for():
+    """Policies 2 and 0, in this order, of three."""
+    ghms = noisy(3)
+    marks = stack([Marked(ghms.segment(0, None).frame, jnp.array(10.0 + k)) for k in range(3)])
+    ghms = dataclasses.replace(ghms, models=(marks, marks))
+    agent = ggpi.GGPIAgent(
+        ghms, rewards.arrival(lambda state: state[0]), gsps=[ggpi.GSP((2,)), ggpi.GSP((0,))], num_samples=2
+    )
+    plan = agent.plan(np.zeros(SIZE), key=KEY)
+    np.testing.assert_allclose(plan.value, [120.0, 100.0], rtol=1e-5)
+    assert [(plan.samples(i)[0] == mark).all() for i, mark in enumerate((12, 10))] == [True, True]
+
+
 class OpenKey(eqx.Module):
     """A policy whose action is the key that it was given, in four parts that single precision holds exactly."""
 
@@ -282,7 +306,7 @@ def test_no_key_of_a_policy_leads_to_a_models_noise(monkeypatch, first_actions):
     agent = ggpi.GGPIAgent(
         noisy(2), rewards.arrival(lambda state: state[0]), depth=2, num_samples=2, first_actions=first_actions
     )
-    monkeypatch.setattr(agents, "LARGEST", 1)  # two states in two parts, a sample a call
+    monkeypatch.setattr(queries, "LARGEST", 1)  # two states in two parts, a sample a call
     plan = agent.plan(np.zeros((2, SIZE)), key=KEY)
     ends = np.concatenate([end.reshape(-1, SIZE) for i in range(len(agent.gsps)) for end in plan.samples(i)])
     noise = {pair.tobytes() for pair in np.asarray(ends[:, :2], np.float32)}

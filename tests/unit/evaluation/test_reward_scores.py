@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import ggpi
+from ggpi.rewards.learned import Regression
 
 RNG = np.random.default_rng(0)
 STATES = RNG.normal(size=(120, 20))
@@ -11,7 +12,11 @@ STATES = RNG.normal(size=(120, 20))
 
 def fitted(rewards, steps):
     return ggpi.fit_reward(
-        STATES, None, rewards, form="state", steps=steps, width=32, batch_size=84, held_out=0.3
+        STATES,
+        None,
+        rewards,
+        form="state",
+        regression=Regression(steps=steps, width=32, batch_size=84, held_out=0.3),
     )
 
 

@@ -1,20 +1,20 @@
 """Sampled estimates: which noise they share, what their standard errors are, and what they reject."""
 
 import itertools
-from types import SimpleNamespace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.sparse
 
 import ggpi
 import ggpi.evaluation
 from ggpi import rewards
 from ggpi.envs import one_state
-from ggpi.evaluation import sampled
+from ggpi.evaluation import evaluate_states_sampled, queries
+from ggpi.evaluation import sampled as evaluator
+from ggpi.ghm.samplers import Composing
 from ggpi.switching import composition_weights
 
 
@@ -36,32 +36,52 @@ def test_compositions_need_models_of_beta():
 BASE = 64
 
 
-class Digits(eqx.Module):
+class Jumps(eqx.Module):
+    """A Sampler without actions, for two policies or three."""
+
+    gamma: float = eqx.field(static=True, default=0.9)
+    terminal: None = None
+
+    def act(self, policies, state, *, key):
+        return jnp.zeros_like(state)
+
+    def jump(self, policies, horizon, state, action, *, key):
+        return self.onward(policies, horizon, state, key=key)
+
+
+class Digits(Jumps):
     """Writes a random digit of base 64, not 0, behind the state's last one; draws it from its key or a child of it."""
 
-    child: int | None = eqx.field(static=True, default=None)
+    children: tuple = eqx.field(static=True, default=(None, None, None))
 
-    def sample(self, state, action, *, key):
-        return self.sample_onward(state, key=key)
-
-    def sample_onward(self, state, *, key):
-        key = key if self.child is None else jax.random.split(key)[self.child]
+    def onward(self, policies, horizon, state, *, key):
+        child = self.children[policies[0]]
+        key = key if child is None else jax.random.split(key)[child]
         return state % BASE * BASE + jax.random.randint(key, jnp.shape(state), 1, BASE)
 
 
-class InOrder(eqx.Module):
+class InOrder(Jumps):
     """Sample number i of every pair is state i."""
 
-    def sample(self, state, action, *, key):
-        return jnp.broadcast_to(jnp.arange(state.shape[1]), state.shape)
+    num_samples: int = eqx.field(static=True, default=1)
+
+    def onward(self, policies, horizon, state, *, key):
+        return jnp.broadcast_to(jnp.arange(state.shape[1]) % self.num_samples, state.shape)
 
 
-def made_of(*samplers, num_states=BASE**2):
-    """Models with samplers of our own; the MDP only says how many states there are."""
-    mdp = ggpi.TabularMDP(scipy.sparse.eye_array(num_states, format="csr"))
-    models = [SimpleNamespace(mdp=mdp, sampler=sampler) for sampler in samplers]
-    policies = tuple(np.ones((num_states, 1)) for _ in samplers)
-    return ggpi.GHMs(policies, 0.9, (0.5,), (models, models))
+def sampled(gsps, sampler, reward, states, num_samples):
+    """Values [N, states] of the only first action."""
+    states = np.asarray(states)
+    found = evaluate_states_sampled(
+        gsps,
+        sampler,
+        reward,
+        states.ravel(),
+        np.zeros((states.size, 1), int),
+        num_samples=num_samples,
+        key=jax.random.key(0),
+    )
+    return [part[..., 0] for part in found]
 
 
 @pytest.mark.parametrize("children", [(None, None), (0, None), (1, None)])
@@ -72,23 +92,24 @@ def test_a_segments_key_leads_to_no_other_segments_noise(children):
     A Binomial(2000, 1/63) exceeds 200 with a probability below 1e-60.
     """
     first, second = divmod(np.arange(BASE**2), BASE)
-    ghms = made_of(Digits(children[0]), Digits(children[1]))
     gsp, n = ggpi.GSP((0, 1), (0.5,)), 2000
-    estimate = ggpi.evaluation.evaluate_gsp_sampled(
-        gsp, ghms, rewards.arrival(first == second), 0, 0, num_samples=n, key=jax.random.key(0)
-    )
+    mean, _ = sampled([gsp], Digits(children=children), rewards.arrival(first == second), [0], n)
     last = composition_weights(0.9, (0.5,))[1]
-    assert estimate.mean * (1 - 0.9) / last * n < 200
+    assert mean * (1 - 0.9) / last * n < 200
 
 
 def test_every_composition_of_a_random_number_has_noise_of_its_own():
     """The last two digits of chains of a Geometric number of segments; the bound is that of the test above."""
     first, second = divmod(np.arange(BASE**2), BASE)
     n = 2000
-    estimate = ggpi.evaluation.evaluate_janner_sampled(
-        0, made_of(Digits()), rewards.arrival(first == second), 0, 0, num_samples=n, key=jax.random.key(0)
+    mean, _ = sampled(
+        [ggpi.GSP((0,))],
+        Composing(Digits(), jnp.array(0.1 / 0.55), 0.45),
+        rewards.arrival(first == second),
+        [0],
+        n,
     )
-    assert estimate.mean * (1 - 0.9) * n < 200
+    assert mean * (1 - 0.9) * n < 200
 
 
 def test_siblings_have_noise_of_their_own():
@@ -96,18 +117,15 @@ def test_siblings_have_noise_of_their_own():
 
     By chance 64 states would all have to coincide.
     """
-    ghms = made_of(Digits(), Digits(), Digits())
     reward = rewards.arrival(np.arange(BASE**2) % BASE)
     gsps = [ggpi.GSP(p, (0.5,) * (len(p) - 1)) for p in ((0, 1), (0, 2), (1, 0), (1,), (2,))]
-    values = [
-        q[:64, 0] for q in ggpi.evaluate_sampled(gsps, ghms, reward, num_samples=1, key=jax.random.key(0))
-    ]
+    values, _ = sampled(gsps, Digits(), reward, np.arange(64), 1)
     for i, j in itertools.combinations(range(5), 2):
         assert not np.allclose(values[i], values[j])
     assert len(np.unique(values[3])) > 8, "states have noise of their own, too"
 
 
-def test_every_segment_is_paid():
+def test_every_segment_counts():
     """With one state nothing is random: three segments have their exact value."""
     mdp, reward = one_state()
     ghms = ggpi.exact_ghms(mdp, [np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])], 0.9, (0.5, 0.2))
@@ -131,13 +149,14 @@ def test_a_random_number_of_compositions_takes_the_long_time():
 
 @pytest.mark.parametrize("n", [2, 7])
 def test_standard_errors_have_bessels_correction(n):
-    ghms, reward = made_of(InOrder()), np.arange(BASE**2) ** 1.5
-    estimate = ggpi.evaluation.evaluate_gsp_sampled(
-        ggpi.GSP((0,)), ghms, reward, [5, 6], 0, num_samples=n, key=jax.random.key(0)
+    reward = np.arange(BASE**2) ** 1.5
+    mean, stderr = sampled([ggpi.GSP((0,))], InOrder(num_samples=n), reward, [5, 6], n)
+    np.testing.assert_allclose(mean[0], reward[[5, 6]] + 9 * reward[:n].mean(), rtol=1e-5)
+    np.testing.assert_allclose(stderr[0], 9 * reward[:n].std(ddof=1) / n**0.5, rtol=1e-4)
+    one = ggpi.evaluate_sampled(
+        [ggpi.GSP((0,))], InOrder(num_samples=n), reward, 5, 0, num_samples=n, key=jax.random.key(0)
     )
-    earned = reward[:n]
-    np.testing.assert_allclose(estimate.mean, reward[[5, 6]] + 9 * earned.mean(), rtol=1e-5)
-    np.testing.assert_allclose(estimate.stderr, 9 * earned.std(ddof=1) / n**0.5, rtol=1e-4)
+    np.testing.assert_allclose([one.mean, one.stderr], [mean[:, 0], stderr[:, 0]], rtol=1e-5)
 
 
 def test_parts_of_a_large_estimate_have_noise_of_their_own(monkeypatch):
@@ -145,25 +164,28 @@ def test_parts_of_a_large_estimate_have_noise_of_their_own(monkeypatch):
 
     Of 21 digits at most four differ with a probability below C(63, 4) · (4/63)²¹ < 1e-19.
     """
-    monkeypatch.setattr(sampled, "CHUNK", 2)
+    monkeypatch.setattr(queries, "LARGEST", 2)
     reward = rewards.arrival(np.arange(BASE**2) % BASE)
-    state = np.zeros(21, int)
-    estimate = ggpi.evaluation.evaluate_gsp_sampled(
-        ggpi.GSP((0,)), made_of(Digits()), reward, state, 0, num_samples=1, key=jax.random.key(0)
-    )
-    assert estimate.mean.shape == (21,)
-    assert len(np.unique(estimate.mean)) > 4
+    mean, _ = sampled([ggpi.GSP((0,))], Digits(), reward, np.zeros(21, int), 1)
+    assert mean.shape == (1, 21)
+    assert len(np.unique(mean)) > 4
     reward = rewards.state(np.arange(BASE**2))
-    ghms = made_of(InOrder())
-    state = np.arange(9).reshape(3, 3)
-    estimate = ggpi.evaluation.evaluate_gsp_sampled(
-        ggpi.GSP((0,)), ghms, reward, state, 0, num_samples=1, key=jax.random.key(0)
+    mean, _ = sampled([ggpi.GSP((0,))], InOrder(), reward, np.arange(9), 1)
+    np.testing.assert_allclose(mean, np.arange(9)[None])
+
+
+def test_pairs_may_have_any_shape(monkeypatch):
+    """And are drawn in parts that fit into the cache."""
+    monkeypatch.setattr(evaluator, "CACHED", 4)
+    mdp = ggpi.TabularMDP(np.eye(9)[np.repeat(np.arange(9)[:, None], 2, axis=1)])
+    ghms = ggpi.exact_ghms(mdp, [np.full((9, 2), 0.5)], 0.0, ())
+    r, state = np.arange(18.0).reshape(9, 2), np.arange(9).reshape(3, 3)
+    found = ggpi.evaluation.evaluate_gsp_sampled(
+        ggpi.GSP((0,)), ghms, r, state, [0, 1, 1], num_samples=2, key=jax.random.key(0)
     )
-    np.testing.assert_allclose(estimate.mean, state)
+    np.testing.assert_allclose(found.mean, r[state, [0, 1, 1]])
 
 
 def test_a_single_chain_has_an_infinite_standard_error():
-    estimate = ggpi.evaluation.evaluate_gsp_sampled(
-        ggpi.GSP((0,)), made_of(InOrder()), np.ones(BASE**2), 1, 0, num_samples=1, key=jax.random.key(0)
-    )
-    assert estimate.stderr == np.inf
+    _, stderr = sampled([ggpi.GSP((0,))], InOrder(), np.ones(BASE**2), [1], 1)
+    assert stderr == np.inf

@@ -8,7 +8,12 @@ import pytest
 
 import ggpi
 from ggpi import GSP, rewards
-from ggpi.evaluation import evaluate_gsp_sampled, evaluate_janner_sampled, evaluate_markov_sampled
+from ggpi.evaluation import (
+    evaluate_gsp_sampled,
+    evaluate_janner_sampled,
+    evaluate_markov_sampled,
+    evaluate_pairs_sampled,
+)
 
 KEY = jax.random.key(0)
 
@@ -29,7 +34,7 @@ def test_one_sample_has_an_infinite_standard_error(form, gamma):
     ghms = world(gamma)
     reward = getattr(rewards, form)(np.ones((3, 2)) if form == "state_action" else np.ones(3))
     pairs = np.arange(3), np.zeros(3, int)
-    q = ggpi.evaluate_sampled([GSP((0,))], ghms, reward, num_samples=1, key=KEY)
+    q = evaluate_pairs_sampled([GSP((0,))], ghms, reward, num_samples=1, key=KEY)
     one = {"num_samples": 1, "key": KEY}
     estimates = [
         evaluate_gsp_sampled(GSP((0,)), ghms, reward, *pairs, **one),

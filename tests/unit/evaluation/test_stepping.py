@@ -7,7 +7,7 @@ import pytest
 import ggpi
 from chance import error_of_estimate
 from ggpi import rewards
-from ggpi.evaluation.stepping import step_of
+from ggpi.evaluation.stepping import Suffixes
 
 GAMMA = 0.8
 KEY = jax.random.key(0)
@@ -51,7 +51,7 @@ def test_a_step_gives_the_exact_values(depth, alphas, reward):
     assert (np.abs(plan.value - expected) <= bound + 1e-5).all()
 
 
-def test_python_rewards_are_paid_the_same():
+def test_python_rewards_are_the_same():
     options = {"depth": 2, "num_samples": 20, "first_actions": "step"}
     compiled = ggpi.GGPIAgent(world(), rewards.arrival(squares), **options).plan(np.arange(5), key=KEY)
     on_host = ggpi.GGPIAgent(world(), rewards.arrival(in_python), **options).plan(np.arange(5), key=KEY)
@@ -89,7 +89,7 @@ def test_samples_of_a_plan_follow_their_own_action():
 
 def test_a_set_goes_on_with_its_suffixes():
     gsps = ggpi.suffix_closure([ggpi.GSP((0, 1, 0), (0.3, 0.6))])
-    step = step_of(None, gsps)
+    suffixes = Suffixes(gsps)
     names = gsps.names()
-    assert [names[i] for i in step.suffix] == ["π1 →(0.6) π0", "π0", "π0"]
-    np.testing.assert_allclose(step.alpha, [0.3, 0.6, 0.0])
+    assert [names[i] for i in suffixes.place] == ["π1 →(0.6) π0", "π0", "π0"]
+    np.testing.assert_allclose(suffixes.alpha, [0.3, 0.6, 0.0])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi.evaluation.tree import build_tree, draw, worth
+from ggpi.evaluation.rewards import SampledReward
+from ggpi.evaluation.tree import draw, returns, tree_of
 from ggpi.switching import composition_weights
 
 GAMMA = 0.9
@@ -19,31 +20,35 @@ SETS = {
 every_set = pytest.mark.parametrize("gsps", SETS.values(), ids=SETS)
 
 
-def tree_of(gsps, form):
-    ghms = ggpi.GHMs((None,) * 3, GAMMA, (0.5, 0.25), {})
-    return build_tree([gsp.segments(GAMMA) for gsp in gsps], ghms, form)
+class Host:
+    """A Sampler in plain Python, without terminal states."""
+
+    gamma, terminal = GAMMA, None
+
+    def onward(self, policies, horizon, state, *, key):
+        return self.jump(policies, horizon, state, None, key=key)
 
 
-class Diary:
+class Diary(Host):
     """Policy i writes the digit i + 1 behind the state where its segment starts.
 
     Its action is that digit behind the last one of the state: it tells where, and by whom.
     """
 
-    def act(self, block, x, *, key):
-        return 10 * (x[..., 0] % 10) + jnp.array(block.policies, jnp.float32)[:, None] + 1
+    def act(self, policies, x, *, key):
+        return 10 * (x[..., 0] % 10) + jnp.array(policies, jnp.float32)[:, None] + 1
 
-    def move(self, block, x, action, *, key):
-        return 10 * x + jnp.array(block.policies, jnp.float32)[:, None, None] + 1
+    def jump(self, policies, horizon, x, action, *, key):
+        return 10 * x + jnp.array(policies, jnp.float32)[:, None, None] + 1
 
 
-class Noise:
+class Noise(Host):
     """Actions and ends are noise alone, of 48 bits: draws that share a key are equal, others are not."""
 
-    def act(self, block, x, *, key):
+    def act(self, policies, x, *, key):
         return jax.random.uniform(key, (*x.shape[:2], 2))
 
-    def move(self, block, x, action, *, key):
+    def jump(self, policies, horizon, x, action, *, key):
         return jax.random.uniform(key, (*x.shape[:2], 2))
 
 
@@ -57,7 +62,7 @@ def diary(start, policies):
 
 @every_set
 def test_segments_start_where_those_before_them_ended(gsps):
-    tree, paths = tree_of(gsps, "state")
+    tree, paths = tree_of(gsps, GAMMA, "state")
     starts = jnp.array([[3.0], [4.0]])
     drawn = draw(tree, Diary(), starts, None, 2, form="state", key=KEY)
     for gsp, path in zip(gsps, paths, strict=True):
@@ -69,22 +74,22 @@ def test_segments_start_where_those_before_them_ended(gsps):
 
 def reward_of(x, *action):
     """Exact in single precision; no two states or actions have the same."""
-    return x[..., 0] % 97 + (100 * action[0] if action else 0.0)
+    return x[0] % 97 + (100 * action[0] if action else 0.0)
 
 
 @every_set
 @pytest.mark.parametrize("form", ["state", "state_action", "arrival"])
-def test_chains_are_worth_what_the_theorem_says(gsps, form):
+def test_returns_are_those_of_the_theorem(gsps, form):
     """Thm F.1 term by term: both policies' actions count where one segment ends and the next starts."""
-    tree, _ = tree_of(gsps, form)
+    tree, _ = tree_of(gsps, GAMMA, form)
     drawn = draw(tree, Diary(), jnp.array([[3.0], [4.0]]), None, 2, form=form, key=KEY)
-    values = worth(tree, reward_of, jnp.array([[3.0], [4.0]]), drawn, form=form)
+    values = returns(tree, SampledReward(reward_of, form, 1 - GAMMA, None), jnp.array([[3.0], [4.0]]), drawn)
     for gsp, value in zip(gsps, np.asarray(values), strict=True):
         for start, found in zip((3, 4), value, strict=True):
-            np.testing.assert_allclose(found, exact_worth(gsp, start, form), rtol=1e-5)
+            np.testing.assert_allclose(found, exact_return(gsp, start, form), rtol=1e-5)
 
 
-def exact_worth(gsp, start, form):
+def exact_return(gsp, start, form):
     def r(x, policy):
         return x % 97 + (100 * (10 * (x % 10) + policy + 1) if form == "state_action" else 0)
 
@@ -101,7 +106,7 @@ def exact_worth(gsp, start, form):
 @every_set
 def test_every_draw_has_noise_of_its_own(gsps):
     """Start actions, ends and end actions of all segments, samples and states: no two are equal."""
-    tree, _ = tree_of(gsps, "state_action")
+    tree, _ = tree_of(gsps, GAMMA, "state_action")
     drawn = draw(tree, Noise(), jnp.zeros((2, 2)), None, 3, form="state_action", key=KEY)
     parts = [np.asarray(part).reshape(-1, 2) for level in drawn for block in level for part in block]
     rows = np.concatenate(parts)
@@ -111,7 +116,7 @@ def test_every_draw_has_noise_of_its_own(gsps):
 @every_set
 def test_first_actions_are_those_of_the_segments_own_policy(gsps):
     """`first` [K, P]: policy k's action in state p starts the segments of policy k, in every sample of state p."""
-    tree, paths = tree_of(gsps, "state_action")
+    tree, paths = tree_of(gsps, GAMMA, "state_action")
     first = jnp.array([[100.0, 101.0], [200.0, 201.0], [300.0, 301.0]])
     drawn = draw(tree, Diary(), jnp.zeros((2, 1)), first, 2, form="state_action", key=KEY)
     for gsp, path in zip(gsps, paths, strict=True):

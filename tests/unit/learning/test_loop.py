@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ggpi.data import Transitions
-from ggpi.ghm.base import AbstractDensityGHM, AbstractObserver
+from ggpi.ghm.abstract import AbstractDensityGHM, AbstractObserver
 from ggpi.learning.loop import Training, initial_state, run_chunk, score
 from ggpi.learning.losses import CETD, LL2TD, Problem
 from ggpi.learning.recipe import Recipe

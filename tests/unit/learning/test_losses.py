@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from ggpi.data import Transitions
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.learning.losses import LL2TD, Problem
 from ggpi.policies.bank import PolicyBank
 

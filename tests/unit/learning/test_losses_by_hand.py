@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from ggpi.data import Transitions
-from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensityGHM
 from ggpi.learning.losses import CEMC, CETD, LL2TD, Problem, act, sample_ahead
 from ggpi.policies.bank import PolicyBank
 

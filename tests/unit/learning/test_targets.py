@@ -13,7 +13,7 @@ from chance import are_frequencies, error_of_mean, is_share
 from ggpi import TabularMDP, TabularPolicy, Transitions
 from ggpi.data import StateSpec
 from ggpi.ghm import ExactGHM
-from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.learning.losses import CEMC, CETD, Batch, Problem, sample_ahead
 from ggpi.learning.targets import (

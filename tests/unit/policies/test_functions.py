@@ -17,6 +17,7 @@ import ggpi.learning.losses
 from chance import is_share
 from ggpi import policy_from
 from ggpi.policies import PolicyBank
+from ggpi.policies.functions import _space
 from ggpi.storage.objects import Foreign
 from ggpi.types import Policy
 
@@ -185,7 +186,7 @@ def test_what_does_not_fit_is_named_before_a_step():
     bounds = ([-1.0], [1.0])
     with pytest.raises(ValueError, match=r"policy 0 \(brake\) acts within \[-1.0\] and .*RescaleAction"):
         ggpi.collect("Pendulum-v1", [policy_from(brake, bounds)], 10, num_envs=1)
-    with pytest.raises(ValueError, match=r"policy 0 \(push\) gives actions of shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"policy 0 \(push\) returns actions of shape \(2,\)"):
         ggpi.collect("Pendulum-v1", [policy_from(push, BOUNDS)], 10, num_envs=1)
     with pytest.raises(ValueError, match=r"policy 0 \(sign\) chooses between 3 actions, this env.* has 2"):
         ggpi.collect("CartPole-v1", [policy_from(sign, 3)], 10, num_envs=1)
@@ -202,36 +203,38 @@ def test_what_does_not_fit_is_named_before_a_step():
 
 def test_bad_input():
     for actions in (0, True, "4", ([-1.0, 1.0],), None):
-        with pytest.raises(TypeError, match="actions are a Box, a Discrete"):
-            policy_from(push, actions)
-    with pytest.raises(TypeError, match="actions are a Box"):
-        policy_from(push, MultiDiscrete([2, 2]))
+        with pytest.raises(TypeError, match="actions must be a Box, a Discrete"):
+            _space(actions)
+    with pytest.raises(TypeError, match="actions must be a Box"):
+        _space(MultiDiscrete([2, 2]))
     for actions in ((-1.0, 1.0), ([1.0], [-1.0]), ([-1.0, -1.0], [1.0])):
-        with pytest.raises(ValueError, match="bounds have one number per coordinate"):
+        with pytest.raises(ValueError, match="bounds have one number per action dimension"):
             policy_from(push, actions)
     for actions in (Box(-1, 1, (2, 2)), Discrete(3, start=1)):
-        with pytest.raises(ValueError, match="actions are vectors, or discrete from 0"):
+        with pytest.raises(ValueError, match="actions must be vectors, or discrete and start at 0"):
             policy_from(push, actions)
-    with pytest.raises(ValueError, match=r"returns one of \('action', 'gaussian'\), got returns='logits'"):
+    with pytest.raises(
+        ValueError, match=r"returns must be one of \('action', 'gaussian'\) for .*, got 'logits'"
+    ):
         policy_from(push, BOUNDS, returns="logits")
-    with pytest.raises(ValueError, match="got returns='gaussian'"):
+    with pytest.raises(ValueError, match="got 'gaussian'"):
         policy_from(push, 3, returns="gaussian")
-    with pytest.raises(ValueError, match="got runs='numpy'"):
+    with pytest.raises(ValueError, match="got 'numpy'"):
         policy_from(push, BOUNDS, runs="numpy")
-    with pytest.raises(TypeError, match="takes a function of the state, got int"):
+    with pytest.raises(TypeError):
         policy_from(3, BOUNDS)
 
 
 def test_what_a_function_returns_is_checked():
-    with pytest.raises(ValueError, match=r"policy 'push' returned action of shape \(2,\), \(1,\) was"):
+    with pytest.raises(ValueError, match=r"policy 'push' returned action of shape \(2,\), expected \(1,\)"):
         policy_from(push, ([-1.0], [1.0])).mode(STATES)
-    with pytest.raises(TypeError, match="returned float32, discrete actions are integers"):
+    with pytest.raises(TypeError, match="returned float32, but discrete actions are integers"):
         policy_from(lambda state: state[0], 2).mode(STATES)
-    with pytest.raises(ValueError, match="promised a pair"):
+    with pytest.raises(ValueError, match=r"must return \(mean, standard deviation\)"):
         policy_from(push, BOUNDS, returns="gaussian").mode(STATES)
-    with pytest.raises(TypeError, match="'float' is no JAX function; for plain Python say runs='python'"):
+    with pytest.raises(TypeError, match="'float' is not a JAX function; for plain Python pass runs='python'"):
         policy_from(lambda state: [float(state[0]), 0.0], BOUNDS, name="float").mode(STATES)
     with pytest.raises(Exception, match=r"has actions 0 to 1, it returned \[7\]"):
         policy_from(lambda state: 7, 2, runs="python").mode(STATES[0, 0])
-    with pytest.raises(Exception, match=r"returned action of shape \(3,\), \(20,\) was expected"):
+    with pytest.raises(Exception, match=r"returned action of shape \(3,\), expected \(20,\)"):
         policy_from(lambda states: [0, 1, 0], 2, runs="python-batch").mode(STATES)

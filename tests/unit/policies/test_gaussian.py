@@ -11,7 +11,7 @@ import ggpi
 import ggpi.policies.gaussian
 from chance import is_share
 from ggpi.policies import PolicyBank
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.policies.symmetric import four_directions
 from ggpi.types import Policy
 
@@ -19,7 +19,7 @@ KEY = jax.random.key(0)
 
 
 def policy(key=KEY, inputs=(0, 2), size=1, name="wide", bias=0.0):
-    network = MLP((len(inputs), 16, 16, 2 * size), key=key)
+    network = LayerNormMLP((len(inputs), 16, 16, 2 * size), key=key)
     network = eqx.tree_at(lambda net: net.biases[-1], network, network.biases[-1] + bias)
     return GaussianPolicy(network=network, name=name, inputs=inputs, scale=(1.0,) * len(inputs))
 
@@ -33,7 +33,7 @@ def test_it_is_a_policy():
 
 
 def test_layers_are_normalised_and_bounded():
-    net = MLP((3, 64, 64, 2), key=KEY)
+    net = LayerNormMLP((3, 64, 64, 2), key=KEY)
     for x in np.random.default_rng(0).normal(size=(5, 3)) * [[1], [10], [100], [1e3], [1e4]]:
         hidden = x.astype(np.float32)
         for i in range(2):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ggpi.policies import PolicyBank
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.policies.linear import (
     MixedPolicy,
     direction_policies,
@@ -52,7 +52,7 @@ def test_directions_and_maze_policies_push_their_own_way():
 
 def test_the_deviation_of_a_gaussian_policy():
     """noise · (softplus(raw) + min_std), and a network that looks at scaled inputs."""
-    network = MLP((1, 2), key=KEY)
+    network = LayerNormMLP((1, 2), key=KEY)
     weights = (jnp.array([[2.0, 3.0]]),)
     network = eqx.tree_at(
         lambda old: (old.weights, old.biases), network, (weights, (jnp.array([0.5, -1.0]),))

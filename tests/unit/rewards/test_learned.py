@@ -8,12 +8,13 @@ import pytest
 import ggpi
 from ggpi import rewards
 from ggpi._jax.batching import stack
-from ggpi.evaluation.rewards import checked_payment
+from ggpi.evaluation.rewards import checked_reward
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies import direction_policies
 from ggpi.rewards import learned as reward_learning
+from ggpi.rewards.learned import Regression
 
 RNG = np.random.default_rng(0)
 STATES = 100 + 5 * RNG.normal(size=(2000, 3))
@@ -30,7 +31,7 @@ def near(state):
 
 @pytest.fixture(scope="module")
 def learned():
-    return ggpi.fit_reward(STATES, ACTIONS, known(STATES, ACTIONS), steps=2000)
+    return ggpi.fit_reward(STATES, ACTIONS, known(STATES, ACTIONS), regression=Regression(steps=2000))
 
 
 def test_a_known_reward_is_recovered(learned):
@@ -45,7 +46,7 @@ def test_a_known_reward_is_recovered(learned):
 
 @pytest.mark.parametrize("form", ["state", "arrival"])
 def test_rewards_of_states_need_no_actions(form):
-    found = ggpi.fit_reward(STATES, None, near(STATES), form=form, steps=2000)
+    found = ggpi.fit_reward(STATES, None, near(STATES), form=form, regression=Regression(steps=2000))
     assert found.form == form and found.r2 > 0.8
     np.testing.assert_allclose(found.values(STATES[7]), near(STATES[7]), atol=0.4)
 
@@ -53,7 +54,7 @@ def test_rewards_of_states_need_no_actions(form):
 def test_discrete_actions_are_one_hot():
     chosen = RNG.integers(3, size=2000)
     paid = np.array([1.0, -5.0, 3.0])[chosen] + 0.1 * (STATES[:, 0] - 100)
-    found = ggpi.fit_reward(STATES, chosen, paid, num_actions=4, steps=1000)
+    found = ggpi.fit_reward(STATES, chosen, paid, num_actions=4, regression=Regression(steps=1000))
     assert found.r2 > 0.9 and found.values.num_actions == 4
     assert found.values(STATES[0], np.int32(2)) - found.values(STATES[0], np.int32(1)) == pytest.approx(
         8, abs=2
@@ -62,14 +63,16 @@ def test_discrete_actions_are_one_hot():
 
 def test_noise_is_averaged_and_the_score_says_so():
     noisy = near(STATES) + RNG.normal(size=2000) * near(STATES).std()
-    found = ggpi.fit_reward(STATES, None, noisy, form="state", steps=300, width=16)
+    found = ggpi.fit_reward(STATES, None, noisy, form="state", regression=Regression(steps=300, width=16))
     assert 0 < found.r2 < 0.8, "half of the variance is noise"
     assert found.rmse == pytest.approx(near(STATES).std(), rel=0.5)
 
 
 def test_the_same_seed_gives_the_same_reward():
     one, two, other = (
-        ggpi.fit_reward(STATES, None, near(STATES), form="state", steps=50, width=8, seed=seed)
+        ggpi.fit_reward(
+            STATES, None, near(STATES), form="state", regression=Regression(steps=50, width=8), seed=seed
+        )
         for seed in (0, 0, 1)
     )
     assert one.rmse == two.rmse != other.rmse
@@ -77,7 +80,9 @@ def test_the_same_seed_gives_the_same_reward():
 
 def test_what_never_varies_does_no_harm():
     flat = np.column_stack([STATES, np.full(2000, 1e4), np.zeros(2000)])
-    found = ggpi.fit_reward(flat, None, 1e3 + near(STATES), form="state", steps=300, width=8)
+    found = ggpi.fit_reward(
+        flat, None, 1e3 + near(STATES), form="state", regression=Regression(steps=300, width=8)
+    )
     assert np.isfinite([found.r2, found.rmse]).all()
 
 
@@ -103,7 +108,8 @@ def agent():
 def test_an_agent_takes_it_and_another_compiles_nothing(agent):
     x, a = RNG.normal(size=(400, 4)), RNG.normal(size=(400, 2))
     first, second = (
-        ggpi.fit_reward(x, a, scale * a[:, 0] + x[:, 1], steps=200, width=16) for scale in (3.0, -3.0)
+        ggpi.fit_reward(x, a, scale * a[:, 0] + x[:, 1], regression=Regression(steps=200, width=16))
+        for scale in (3.0, -3.0)
     )
     planning = agent.with_reward(first)
     exact = agent.with_reward(rewards.state_action(lambda x, a: 3.0 * a[0] + x[1]))
@@ -125,7 +131,7 @@ def test_an_agent_refuses_a_reward_of_another_world(agent, learned):
 def test_rewards_of_a_batch_may_be_learned(learned):
     both = rewards.each([learned, learned])
     shape = jax.ShapeDtypeStruct((3,), jnp.float32), jax.ShapeDtypeStruct((2,), jnp.float32)
-    checked_payment(both, *shape)
+    checked_reward(both, *shape)
 
 
 NAN = np.where(np.arange(2000) == 7, np.nan, near(STATES))
@@ -134,9 +140,13 @@ NAN = np.where(np.arange(2000) == 7, np.nan, near(STATES))
 @pytest.mark.parametrize(
     ("given", "options", "words"),
     [
-        ((STATES, ACTIONS, near(STATES)[:, None]), {}, r"got states \[2000, 3\], rewards \[2000, 1\]"),
+        (
+            (STATES, ACTIONS, near(STATES)[:, None]),
+            {},
+            r"\[2000, 3\], actions \[2000, 2\], rewards \[2000, 1\]",
+        ),
         ((STATES[:-1], ACTIONS, near(STATES)), {}, r"with one N; got states \[1999, 3\]"),
-        ((STATES[:, 0], ACTIONS, near(STATES)), {}, r"states have shape \[N, D\]"),
+        ((STATES[:, 0], ACTIONS, near(STATES)), {}, r"states must have shape \[N, D\]"),
         ((STATES, ACTIONS[:, 0], near(STATES)), {}, r"actions \[2000\]"),
         ((STATES, np.zeros((2000, 1), int), near(STATES)), {}, r"\[N\] when they are integers"),
         ((STATES, ACTIONS, NAN), {}, r"1 of 2000 rewards are not finite, the first at index \(7,\)"),
@@ -145,7 +155,7 @@ NAN = np.where(np.arange(2000) == 7, np.nan, near(STATES))
         ((STATES[:99], ACTIONS[:99], near(STATES[:99])), {}, "at least 100 samples, got 99"),
         ((STATES, ACTIONS, np.ones(2000)), {}, "nearly all rewards are 1"),
         ((STATES, None, near(STATES)), {}, "a state_action reward needs actions"),
-        ((STATES, ACTIONS, near(STATES)), {"form": "state"}, "give actions=None"),
+        ((STATES, ACTIONS, near(STATES)), {"form": "state"}, "pass actions=None"),
         (
             (STATES, ACTIONS, near(STATES)),
             {"form": "next"},
@@ -154,9 +164,7 @@ NAN = np.where(np.arange(2000) == 7, np.nan, near(STATES))
         ((STATES, ACTIONS, near(STATES)), {"num_actions": 3}, "is for discrete actions"),
         ((STATES, np.arange(2000) % 5, near(STATES)), {"num_actions": 3}, "action 4 was taken"),
         ((STATES, np.arange(2000) - 1, near(STATES)), {}, "numbers from 0, got -1"),
-        ((STATES, ACTIONS, np.array(["a"] * 2000)), {}, "rewards are numbers"),
-        ((STATES, ACTIONS, near(STATES)), {"steps": 0}, "at least 1"),
-        ((STATES, ACTIONS, near(STATES)), {"held_out": 1.0}, "held_out is between 0 and 1"),
+        ((STATES, ACTIONS, np.array(["a"] * 2000)), {}, "rewards must be numbers"),
     ],
 )
 def test_bad_samples_are_refused(given, options, words):
@@ -164,9 +172,16 @@ def test_bad_samples_are_refused(given, options, words):
         ggpi.fit_reward(*given, **options)
 
 
+@pytest.mark.parametrize("options", [{"steps": 0}, {"width": 0}, {"batch_size": -1}, {"held_out": 1.0}])
+def test_bad_options_are_rejected(options):
+    with pytest.raises(ValueError, match=r"at least 1 and held_out is between 0 and 1, got Regression"):
+        Regression(**options)
+
+
 def test_a_training_that_explodes_says_so():
+    chosen = Regression(steps=20, width=8, learning_rate=1e30)
     with pytest.raises(FloatingPointError, match="smaller learning_rate than 1e\\+30"):
-        ggpi.fit_reward(STATES, None, near(STATES), form="state", steps=20, width=8, learning_rate=1e30)
+        ggpi.fit_reward(STATES, None, near(STATES), form="state", regression=chosen)
 
 
 def test_the_module_says_which_forms_there_are():

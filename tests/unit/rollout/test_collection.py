@@ -221,7 +221,7 @@ def test_policies_that_do_not_fit_are_named_before_a_step():
     with pytest.raises(ValueError, match=r"policy 1 \(small\) cannot act on states of shape \(3,\)"):
         collect("Pendulum-v1", [fits, small], 10, num_envs=1)
     with pytest.raises(
-        ValueError, match=r"policy 1 \(wide\) gives actions of shape \(2,\) .* shape \(1,\): Box"
+        ValueError, match=r"policy 1 \(wide\) returns actions of shape \(2,\) .* shape \(1,\): Box"
     ):
         collect("Pendulum-v1", [fits, wide], 10, num_envs=1)
     with pytest.raises(ValueError, match="takes whole numbers of shape"):

@@ -10,7 +10,7 @@ import pytest
 import ggpi
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.tabular import TabularGHM
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.storage.objects import Foreign, check_savable
 
 
@@ -54,7 +54,7 @@ def test_not_a_number_comes_back(tmp_path):
 
 
 def test_a_policy_without_bounds(tmp_path):
-    network = MLP((2, 2), key=jax.random.key(0))
+    network = LayerNormMLP((2, 2), key=jax.random.key(0))
     bounds = {"low": -np.inf, "high": np.inf}
     policy = GaussianPolicy(network=network, name="free", inputs=(0, 1), scale=(1.0, 1.0), **bounds)
     ggpi.save(tmp_path, policy)

@@ -54,7 +54,9 @@ def test_every_tag_of_the_library_is_a_concrete_dataclass_of_its_own(tag):
 
 
 def test_names_from_before_tags_are_tags_of_today():
-    assert set(tags.BEFORE_TAGS.values()) <= tags.LIBRARY.keys()
+    assert all(
+        tags.class_of(name) is tags.class_of(tag) is not None for name, tag in tags.BEFORE_TAGS.items()
+    )
     assert not tags.BEFORE_TAGS.keys() & tags.LIBRARY.keys()
 
 
@@ -219,7 +221,7 @@ def test_a_tag_is_a_name_and_a_version(tag):
 
 
 def test_a_tag_of_the_library_is_taken():
-    with pytest.raises(ValueError, match=r"'vae/1' belongs to ggpi.ghm.vae:VAE"):
+    with pytest.raises(ValueError, match=r"'vae/1' belongs to the library"):
         ggpi.savable("vae/1")
 
 

@@ -6,7 +6,8 @@
 
 An observation is (column, row), in cells from the middle, plus uniform noise: no observation occurs twice, and the cell
 is the nearest one. Four actions as in all gridworlds here; bumping into a wall changes nothing. A policy that always
-goes right walks to the corridor's end and stays there. Its greedy improvement takes the coins everywhere but at the very end.
+goes right walks to the corridor's end and stays there. Its greedy improvement takes the
+coins everywhere but at the very end.
 """
 
 from dataclasses import dataclass

@@ -14,8 +14,7 @@ from ggpi import rewards
 from ggpi._jax.jit import jit
 from ggpi._jax.networks import MLP, mlp
 from ggpi.data import Transitions
-from ggpi.evaluation.planning import stacked_models, values_of
-from ggpi.evaluation.tree import build_tree
+from ggpi.evaluation import evaluate_states_sampled
 from ggpi.ghm import GHMs
 from ggpi.improvement import policy_iteration
 from ggpi.lab.iteration.coin_corridor import RIGHT, CoinCorridor
@@ -47,12 +46,9 @@ def best_values(
     ghms: GHMs, gsps: GSPs, reward: Reward, states: np.ndarray, num_samples: int, *, key: Key
 ) -> np.ndarray:
     """max_ν Q^ν(x, a) over a set, [B, A]: `GGPIAgent.plan` without its samples."""
-    tree, _ = build_tree([gsp.segments(ghms.gamma) for gsp in gsps], ghms, reward.form)
-    shape = (len(ghms.policies), len(states), NUM_ACTIONS)
-    actions = jnp.broadcast_to(jnp.arange(NUM_ACTIONS, dtype=jnp.int32), shape)
-    given = tree, stacked_models(ghms, None), reward.values, jnp.asarray(states), actions
-    means, _ = values_of(given, num_samples, reward.form, ghms.gamma, key)
-    return np.asarray(means).max(axis=0)
+    actions = np.broadcast_to(np.arange(NUM_ACTIONS, dtype=np.int32), (len(states), NUM_ACTIONS))
+    found = evaluate_states_sampled(gsps, ghms, reward, states, actions, num_samples=num_samples, key=key)
+    return np.asarray(found.mean).max(axis=0)
 
 
 @jit

@@ -42,6 +42,8 @@ from ggpi.learning.recipe import CPU, PAPER, Recipe
 EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
 """Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
 LONGEST = EDGES[-1] - 1
+KINDS = ("ghm", "one-step", "truth")
+"""What is measured: both models, and fresh simulated futures."""
 LOST = 20.0
 """Samples farther than this from every simulated state are lost."""
 

@@ -33,7 +33,7 @@ from ggpi.envs.ant.symmetry import canonical, forth
 from ggpi.lab.pretraining.acting import act, clipped
 from ggpi.lab.pretraining.replay import Replay
 from ggpi.lab.pretraining.walking import Walk, Walkers, rewards, stack, summary
-from ggpi.policies.gaussian import MLP, GaussianPolicy, seen
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP, seen
 from ggpi.types import Key
 
 
@@ -87,7 +87,7 @@ class Networks(NamedTuple):
     """What has a target copy."""
 
     policy: GaussianPolicy
-    critic: MLP
+    critic: LayerNormMLP
 
 
 class Learner(eqx.Module):
@@ -152,7 +152,7 @@ def gaussian_kl(m: Array, s: Array, n: Array, t: Array) -> Array:
 def new_learner(config: MPO, policy: GaussianPolicy, *, key: Key) -> Learner:
     """A fresh critic, targets and multipliers for a policy."""
     num_actions = policy.network.biases[-1].shape[0] // 2
-    critic = MLP((len(policy.inputs) + num_actions, *config.critic_widths, 1), last=0.1, key=key)
+    critic = LayerNormMLP((len(policy.inputs) + num_actions, *config.critic_widths, 1), last=0.1, key=key)
     online = Networks(policy, critic)
     ones = jnp.ones(num_actions)
     duals = Duals(jnp.ones(()), ones, 10.0 * ones)

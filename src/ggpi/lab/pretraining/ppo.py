@@ -27,7 +27,7 @@ from ggpi._jax.jit import jit
 from ggpi.envs.ant.symmetry import canonical
 from ggpi.lab.pretraining.acting import act, clipped
 from ggpi.lab.pretraining.walking import Walkers, as_dict, stack, summary
-from ggpi.policies.gaussian import MLP, GaussianPolicy, seen
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP, seen
 from ggpi.types import Key
 
 
@@ -73,14 +73,14 @@ class Learner(eqx.Module):
     """Everything that learning changes."""
 
     policy: GaussianPolicy
-    value: MLP
+    value: LayerNormMLP
     optimiser: Any
     learning_rate: jax.Array
 
 
 def new_learner(config: PPO, policy: GaussianPolicy, *, key: Key) -> Learner:
     """A fresh value function and optimiser for a policy."""
-    value = MLP((len(policy.inputs), *config.value_widths, 1), key=key)
+    value = LayerNormMLP((len(policy.inputs), *config.value_widths, 1), key=key)
     optimiser = optax.adam(0.0).init(eqx.filter((policy, value), eqx.is_array))
     return Learner(policy, value, optimiser, jnp.full((), config.learning_rate))
 

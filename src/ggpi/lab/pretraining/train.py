@@ -24,7 +24,7 @@ from ggpi.envs.ant import SPEC
 from ggpi.lab.pretraining import mpo, ppo
 from ggpi.lab.pretraining.replay import Replay
 from ggpi.lab.pretraining.walking import Walk, Walkers
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.policies.symmetric import four_directions
 from ggpi.storage.arrays import load_arrays, save_arrays, sweep, to_json, write_json
 from ggpi.storage.errors import FileError
@@ -110,7 +110,7 @@ class Training:
         self.key = jax.random.key(config.seed)
         learning = config.ppo if config.algorithm == "ppo" else config.mpo
         policy_key, value_key = jax.random.split(self.key)
-        network = MLP((len(INPUTS), *learning.policy_widths, 16), last=0.01, key=policy_key)
+        network = LayerNormMLP((len(INPUTS), *learning.policy_widths, 16), last=0.01, key=policy_key)
         policy = GaussianPolicy(network=network, name="walker", inputs=INPUTS, scale=SCALE)
         algorithm: Any = ppo if config.algorithm == "ppo" else mpo
         self.learner: Any = algorithm.new_learner(learning, policy, key=value_key)

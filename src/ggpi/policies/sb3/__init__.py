@@ -1,4 +1,4 @@
-"""Policies of Stable-Baselines3, read without PyTorch and without executing anything."""
+"""Reads policies of Stable-Baselines3, without PyTorch and without executing anything in the file."""
 
 from ggpi.policies.sb3.reader import load_sb3
 

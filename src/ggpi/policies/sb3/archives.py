@@ -1,6 +1,6 @@
-"""Reads members of a zip under a budget, because headers lie and a small zip can expand to gigabytes.
+"""Reads members of an untrusted zip within a limit: headers may be wrong, and a small zip can expand to gigabytes.
 
-Only members that are asked for are read, piece by piece. The list of members is limited too: it is read whole.
+Only requested members are read, in pieces. The list of members, which is read whole, is limited too.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import abbreviate
 
 PIECE = 2**20
-"""Bytes read at once, and so the size of the longest list of members: about 10,000 of them."""
+"""Bytes read at once, and so the longest list of members: about 10,000."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Archive:
     """The members of a zip by name; `path` and `field` name it in errors."""
 
-    def __init__(self, file: Any, path: str | Path, field: str | None = None):
+    def __init__(self, file: io.RawIOBase | io.BufferedIOBase, path: str | Path, field: str | None = None):
         self._path, self._field = path, field
         with damaged(path, field, "not a zip file, or a damaged one"):
             self._zip = zipfile.ZipFile(_SmallReads(file))
@@ -34,28 +33,26 @@ class Archive:
             raise FileError(path, f"the zip has {count} members called {abbreviate(name)}", field=field)
 
     def read(self, name: str, most: int) -> bytes:
-        """The content of a member, which may have at most so many bytes."""
+        """The content of a member of at most `most` bytes."""
         field = f"{self._field}: {name[:200]}" if self._field else name
         if name not in self.names:
             there = abbreviate(sorted(self.names))
             raise FileError(self._path, f"the zip has no such member; its members are {there}", field=field)
         info = self._zip.getinfo(name)
         if info.flag_bits & 1 or info.compress_type not in METHODS:
-            raise FileError(
-                self._path, "encrypted, or compressed by a method other than deflate", field=field
-            )
+            raise FileError(self._path, "is encrypted, or not compressed with deflate", field=field)
         content = io.BytesIO()
         with damaged(self._path, field, "damaged"), self._zip.open(info) as member:
             while content.tell() <= most and (piece := member.read(PIECE)):
                 content.write(piece)
         if content.tell() > most:
-            raise FileError(self._path, f"larger than {most} bytes, the largest that is read", field=field)
+            raise FileError(self._path, f"is larger than {most} bytes, the limit", field=field)
         return content.getvalue()
 
 
 @contextlib.contextmanager
 def damaged(path: str | Path, field: str | None, problem: str) -> Iterator[None]:
-    """Turns whatever a library raises over a file's content into a `FileError`."""
+    """Turns any exception inside the block into a `FileError`."""
     try:
         yield
     except (FileError, MemoryError):
@@ -66,7 +63,7 @@ def damaged(path: str | Path, field: str | None, problem: str) -> Iterator[None]
 
 
 class _SmallReads(io.BufferedReader):
-    """A file that gives no more than PIECE bytes at once."""
+    """A file that returns at most PIECE bytes at once."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         limited = PIECE + 1 if size is None or size < 0 else min(size, PIECE + 1)

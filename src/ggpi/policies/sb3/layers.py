@@ -1,33 +1,37 @@
-"""The actor's layers among the tensors of a Stable-Baselines3 policy, by their names.
+"""Finds the layers of the actor among the tensors of a Stable-Baselines3 policy.
 
 PyTorch names a layer by its place in a sequence: `q_net.q_net.0.weight`, then an activation at place 1, then
-`q_net.q_net.2.weight`. Versions before 1.8 could share the first layers of actor and critic. QR-DQN's last layer gives
-quantiles of each action's value; their mean, which is all that its policy looks at, is a linear layer too.
+`q_net.q_net.2.weight`. Versions before 1.8 could share the first layers of actor and critic. The last layer of QR-DQN
+returns quantiles of each action's value; their mean, which its policy maximises, is a linear layer too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from jaxtyping import Array
 
 from ggpi.policies.networks import LARGEST, Network, Normaliser, largest_output
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import abbreviate
 
 Tensors = dict[str, np.ndarray]
+Layer = tuple[np.ndarray, np.ndarray]
+"""Weight and bias."""
 DEEPEST = 100
-"""The most layers that are read."""
+"""The largest number of layers."""
 STATES = 1e6
 """States up to this magnitude must not overflow single precision."""
 
 
 class Actor(NamedTuple):
-    """Where the actor's layers are: sequences one after the other, then layers whose outputs are joined."""
+    """The names of the actor's layers: consecutive sequences, then layers whose outputs are concatenated."""
 
     sequences: tuple[str, ...]
     last: tuple[str, ...]
@@ -44,7 +48,7 @@ ACTORS = {
 
 
 def is_of_actor(kind: str, name: str) -> bool:
-    """Whether the actor needs this tensor, or its presence means that the policy is not supported."""
+    """Whether the actor needs this tensor, or the tensor shows that the policy is not supported."""
     actor = ACTORS[kind]
     return (
         name == "log_std" or name.startswith((*actor.sequences, *actor.last)) or "features_extractor." in name
@@ -81,24 +85,28 @@ def action_network(
     network = Network(normalise, _arrays(weights), _arrays(biases), _arrays(slopes), activation)
     if not largest_output(network, STATES) < LARGEST:
         raise FileError(
-            path, f"weights so large that states up to {STATES:g} may overflow", field="policy.pth"
+            path, f"has weights so large that states up to {STATES:g} may overflow", field="policy.pth"
         )
     return network
 
 
-def log_std(path: Path, tensors: Tensors, size: int) -> Any:
-    """The logarithm of the deviation that PPO and A2C learn for each coordinate."""
+def log_std(path: Path, tensors: Tensors, size: int) -> Array:
+    """The log standard deviation that PPO and A2C learn for each action dimension."""
     values = tensor(path, tensors, "log_std")
     if values.shape != (size,):
-        problem = f"shape {values.shape}, but actions have {size} numbers"
+        problem = f"has shape {values.shape}, expected ({size},)"
         raise FileError(path, problem, field="policy.pth: log_std")
     if (values > np.log(LARGEST)).any():
-        raise FileError(path, f"{values.max():g} has no finite exponential", field="policy.pth: log_std")
+        raise FileError(
+            path, f"is {values.max():g}, whose exponential overflows", field="policy.pth: log_std"
+        )
     return jnp.asarray(values)
 
 
-def _sequence(path: Path, tensors: Tensors, prefix: str, activation: str) -> tuple[list[Any], list[Any]]:
-    """Its linear layers, and the slopes between them if they are learned."""
+def _sequence(
+    path: Path, tensors: Tensors, prefix: str, activation: str
+) -> tuple[list[Layer], list[np.ndarray]]:
+    """The linear layers of a sequence, and the learned slopes between them."""
     places = [re.fullmatch(rf"{re.escape(prefix)}\.(0|[1-9][0-9]{{0,3}})\.weight", name) for name in tensors]
     numbers = sorted(int(match[1]) for match in places if match)
     linear, learned = (
@@ -109,7 +117,7 @@ def _sequence(path: Path, tensors: Tensors, prefix: str, activation: str) -> tup
     strange = [n for n in learned if n not in allowed] + [n for n in linear if n % 2]
     if strange or linear != list(range(0, 2 * len(linear), 2)) or len(linear) > DEEPEST:
         problem = (
-            f"layers {abbreviate(numbers)}; at most {DEEPEST} linear layers at 0, 2, 4, … were expected, "
+            f"has layers {abbreviate(numbers)}; expected at most {DEEPEST} linear layers at 0, 2, 4, …, "
             "with only activations between them"
         )
         raise FileError(path, problem, field=f"policy.pth: {prefix}")
@@ -117,7 +125,7 @@ def _sequence(path: Path, tensors: Tensors, prefix: str, activation: str) -> tup
     return layers, [tensor(path, tensors, f"{prefix}.{n}.weight") for n in learned]
 
 
-def _linear(path: Path, tensors: Tensors, name: str) -> tuple[np.ndarray, np.ndarray]:
+def _linear(path: Path, tensors: Tensors, name: str) -> Layer:
     weight, bias = (tensor(path, tensors, f"{name}.{part}") for part in ("weight", "bias"))
     if weight.ndim != 2 or bias.shape != weight.shape[:1]:
         problem = f"weight {weight.shape} and bias {bias.shape} are not a linear layer"
@@ -126,66 +134,66 @@ def _linear(path: Path, tensors: Tensors, name: str) -> tuple[np.ndarray, np.nda
 
 
 def tensor(path: Path, tensors: Tensors, name: str) -> np.ndarray:
-    """A tensor of this name, with finite numbers."""
+    """The tensor of this name, which must be finite."""
     if name not in tensors:
-        there = abbreviate(sorted(tensors)) if tensors else "nothing of it"
+        there = abbreviate(sorted(tensors)) if tensors else "none"
         raise FileError(
-            path, f"the tensor is missing; of the actor there is {there}", field=f"policy.pth: {name}"
+            path, f"is missing; the tensors of the actor are {there}", field=f"policy.pth: {name}"
         )
     values = tensors[name].astype(np.float32, copy=False)
     if not np.isfinite(values).all():
-        raise FileError(path, "numbers that are not finite", field=f"policy.pth: {name}")
+        raise FileError(path, "has numbers that are not finite", field=f"policy.pth: {name}")
     return values
 
 
-def _joined(path: Path, pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Layers side by side, as one."""
+def _joined(path: Path, pairs: list[Layer]) -> Layer:
+    """Parallel layers as one layer."""
     inputs = [weight.shape[1] for weight, _ in pairs]
     if len(set(inputs)) > 1:
-        raise FileError(path, f"last layers with {inputs} inputs, which should be equal", field="policy.pth")
+        raise FileError(
+            path, f"has last layers with {inputs} inputs, which must be equal", field="policy.pth"
+        )
     weights, biases = zip(*pairs, strict=True)
     return np.concatenate(weights), np.concatenate(biases)
 
 
-def _mean_of_quantiles(
-    path: Path, layer: tuple[np.ndarray, np.ndarray], size: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """The layer of each action's mean value: outputs are quantile by quantile, action by action."""
+def _mean_of_quantiles(path: Path, layer: Layer, size: int) -> Layer:
+    """The layer of each action's mean value, from outputs ordered by quantile, then by action."""
     outputs = len(layer[1])
     if outputs % size:
-        problem = f"gives {outputs} numbers, which are not quantiles of {size} actions"
+        problem = f"has {outputs} outputs, which is not a multiple of {size} actions"
         raise FileError(path, problem, field="policy.pth")
     parts = (part.reshape(-1, size, *part.shape[1:]) for part in layer)
     weight, bias = (part.mean(axis=0, dtype=np.float64).astype(np.float32) for part in parts)
     return weight, bias
 
 
-def _check_sizes(path: Path, layers: list[Any], observation: int, action: int) -> None:
+def _check_sizes(path: Path, layers: list[Layer], observation: int, action: int) -> None:
     if not layers:
-        raise FileError(path, "no layers of the actor", field="policy.pth")
+        raise FileError(path, "has no layers of the actor", field="policy.pth")
     sizes = [layers[0][0].shape[1], *(len(bias) for _, bias in layers)]
     inputs = [weight.shape[1] for weight, _ in layers]
     if inputs != sizes[:-1]:
-        problem = f"layers with inputs {abbreviate(inputs)} and outputs {abbreviate(sizes[1:])}"
+        problem = f"has layers with inputs {abbreviate(inputs)} and outputs {abbreviate(sizes[1:])}"
         raise FileError(path, problem, field="policy.pth")
     if sizes[0] != observation:
-        problem = f"takes {sizes[0]} numbers, but data.observation_space has {observation}"
+        problem = f"has {sizes[0]} inputs, but data.observation_space has {observation} dimensions"
         raise FileError(path, problem, field="policy.pth")
     if sizes[-1] != action:
-        problem = f"gives {sizes[-1]} numbers, but data.action_space needs {action}"
+        problem = f"has {sizes[-1]} outputs, but data.action_space needs {action}"
         raise FileError(path, problem, field="policy.pth")
 
 
-def _check_slopes(path: Path, layers: list[Any], slopes: list[np.ndarray], activation: str) -> None:
-    """PReLU has one slope, or one for each output, after each layer but the last."""
+def _check_slopes(path: Path, layers: list[Layer], slopes: list[np.ndarray], activation: str) -> None:
+    """Raises unless PReLU has one slope, or one per output, after each layer except the last."""
     if activation == "PReLU" and len(slopes) != len(layers) - 1:
-        problem = f"{len(slopes)} slopes of PReLU for {len(layers)} layers"
+        problem = f"has {len(slopes)} slopes of PReLU for {len(layers)} layers"
         raise FileError(path, problem, field="policy.pth")
     for slope, (_, bias) in zip(slopes, layers, strict=False):
         if slope.shape not in ((1,), bias.shape):
-            problem = f"slopes of PReLU of shape {slope.shape} after {len(bias)} outputs"
+            problem = f"has slopes of PReLU of shape {slope.shape} after {len(bias)} outputs"
             raise FileError(path, problem, field="policy.pth")
 
 
-def _arrays(values: Any) -> tuple[Any, ...]:
+def _arrays(values: Iterable[np.ndarray]) -> tuple[Array, ...]:
     return tuple(jnp.asarray(value) for value in values)

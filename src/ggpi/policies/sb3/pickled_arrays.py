@@ -1,4 +1,4 @@
-"""NumPy's arrays in a pickle: what takes the place of NumPy's own functions there, with every argument checked."""
+"""Arrays in a pickle: replacements for NumPy's functions, with every argument checked."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from ggpi.storage.reading import abbreviate
 
 AXES = 8
-"""The most axes of an array."""
+"""The largest number of axes of an array."""
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 
 
 class UnreadableError(Exception):
-    """What is wrong with a pickle, from inside of its reader."""
+    """A pickle cannot be read; its reader turns this into a `FileError`."""
 
 
 class Name(NamedTuple):
-    """A class or function that a pickle names."""
+    """The name of a class or function in a pickle."""
 
     module: str
     name: str
@@ -29,13 +29,13 @@ class Name(NamedTuple):
 class Dtype:
     """numpy.dtype("f4", …) and its byte order."""
 
-    def __init__(self, code: Any, *_: Any):
+    def __init__(self, code: object, *_: object):
         if code not in DTYPES:
-            raise UnreadableError(f"it holds an array of type {abbreviate(code)}: only numbers are read")
-        self.dtype = np.dtype(code)
+            raise UnreadableError(f"it holds an array of type {abbreviate(code)}; only numbers are supported")
+        self.dtype = np.dtype(str(code))
 
-    def build(self, state: Any) -> None:
-        """Takes the byte order."""
+    def build(self, state: object) -> None:
+        """Sets the byte order."""
         order = state[1] if isinstance(state, tuple) and len(state) > 1 else None
         if order not in ("<", ">", "=", "|"):
             raise UnreadableError(f"it holds an array of byte order {abbreviate(order)}")
@@ -43,22 +43,22 @@ class Dtype:
 
 
 class Array:
-    """An array that is filled after it was made; until then `values` is None."""
+    """An array that is filled after construction; until then `values` is None."""
 
-    def __init__(self, *_: Any):
+    def __init__(self, *_: object):
         self.values: np.ndarray | None = None
 
-    def build(self, state: Any) -> None:
-        """Takes shape, type and numbers."""
+    def build(self, state: object) -> None:
+        """Sets shape, type and numbers."""
         if not (isinstance(state, tuple) and len(state) == 5):
             raise UnreadableError("it holds an array without shape, type and numbers")
         _, shape, dtype, is_fortran, content = state
         self.fill(content, dtype, shape, "F" if is_fortran is True else "C")
 
-    def fill(self, content: Any, dtype: Any, shape: Any, order: Any) -> Array:
-        """Takes bytes as numbers of this type and shape, without a copy."""
+    def fill(self, content: object, dtype: object, shape: object, order: object) -> Array:
+        """Interprets bytes as an array of this type and shape, without a copy."""
         numbers = _numbers(content, dtype)
-        check_sizes("shape", shape)
+        shape = checked_sizes("shape", shape)
         if prod(shape) != len(numbers):
             raise UnreadableError(
                 f"it holds an array of shape {abbreviate(shape)} with {len(numbers)} numbers"
@@ -67,26 +67,25 @@ class Array:
         return self
 
 
-def check_sizes(what: str, sizes: Any) -> None:
-    """Raises unless these are a tuple of a few integers from 0."""
-    if not (
-        isinstance(sizes, tuple) and len(sizes) <= AXES and all(type(n) is int and n >= 0 for n in sizes)
-    ):
-        raise UnreadableError(f"it holds an array with {what} {abbreviate(sizes)}")
+def checked_sizes(what: str, sizes: object) -> tuple[int, ...]:
+    """The sizes, if they are a tuple of a few integers from 0; else raises."""
+    if isinstance(sizes, tuple) and len(sizes) <= AXES and all(type(n) is int and n >= 0 for n in sizes):
+        return sizes
+    raise UnreadableError(f"it holds an array with {what} {abbreviate(sizes)}")
 
 
-def _numbers(content: Any, dtype: Any) -> np.ndarray:
+def _numbers(content: object, dtype: object) -> np.ndarray:
     if not (isinstance(content, bytes | bytearray) and isinstance(dtype, Dtype)):
-        raise UnreadableError("it holds an array that is not made of bytes and a type")
+        raise UnreadableError("it holds an array without bytes and a type")
     if len(content) % dtype.dtype.itemsize:
         raise UnreadableError(f"it holds an array of {dtype.dtype} in {len(content)} bytes")
     return np.frombuffer(content, dtype.dtype)
 
 
-def _scalar(dtype: Any, content: Any) -> Any:
+def _scalar(dtype: object, content: object) -> object:
     numbers = _numbers(content, dtype)
     if len(numbers) != 1:
-        raise UnreadableError(f"it holds {len(numbers)} numbers where one was expected")
+        raise UnreadableError(f"it holds {len(numbers)} numbers, expected one")
     return numbers.item()
 
 
@@ -98,4 +97,4 @@ BUILDERS: dict[Name, Callable[..., Any]] = {
     Name("numpy._core.multiarray", "scalar"): _scalar,
     Name("numpy._core.numeric", "_frombuffer"): lambda *given: Array().fill(*given),
 }
-"""What our functions make of the arguments that a pickle gives to functions of these names."""
+"""Replacements for the functions that a pickle calls by these names."""

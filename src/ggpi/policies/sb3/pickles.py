@@ -1,10 +1,9 @@
-"""Reads pickles without executing any of them.
+"""Reads pickles without executing them.
 
-A pickle is a little program for a stack machine: it names functions and calls them. This is such a machine with
-data only. A name is a `Name`, a call or an object is a `Record` of what was called with what, and the few
-functions that make numbers are replaced by ours: arrays come out as arrays. A name that is not admitted, an
-instruction that no current pickle has, and more than a budget of anything is an error. Nothing outlives the
-reading but its result, so a file cannot change the process.
+A pickle is a program for a stack machine that names functions and calls them. This machine handles data only: a name
+becomes a `Name`, a call or an object becomes a `Record` of the name and its arguments, and the few functions that
+create arrays are replaced by our own. Names that are not on the allow-list, unusual instructions and too much of
+anything raise `FileError`.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from ggpi.storage.errors import FileError
 from ggpi.storage.reading import abbreviate
 
 BYTES = 64 * 2**20
-"""The largest pickle that is read."""
+"""The largest pickle."""
 INSTRUCTIONS = 50_000
-"""The longest program. Files of Stable-Baselines3 have about a thousand instructions, PyTorch's 30 for each tensor."""
+"""The longest program; files of Stable-Baselines3 have about a thousand instructions, PyTorch's 30 per tensor."""
 
 
 class Record:
-    """Stands for an object that is not made: its class's name, its arguments and its state."""
+    """An object that is not created: the name of its class, its arguments and its state."""
 
     __slots__ = ("args", "module", "name", "state")
 
-    def __init__(self, kind: Name, args: tuple[Any, ...] = (), state: Any = None):
+    def __init__(self, kind: Name, args: tuple[object, ...] = (), state: object = None):
         (self.module, self.name), self.args, self.state = kind, args, state
 
-    def get(self, field: str, default: Any = None) -> Any:
+    def get(self, field: str, default: object = None) -> Any:
         """A field of the state."""
         return self.state.get(field, default) if isinstance(self.state, dict) else default
 
@@ -50,7 +49,7 @@ class Record:
 
 
 Builders = Mapping[Name, Callable[..., Any]]
-"""What our functions make of the arguments that a pickle gives to functions of these names."""
+"""Replacements for the functions that a pickle calls by these names."""
 
 
 def read_pickle(
@@ -59,15 +58,20 @@ def read_pickle(
     field: str | None,
     admits: Callable[[Name], bool],
     builders: Builders | None = None,
-    outside: Callable[[Any], Any] | None = None,
+    outside: Callable[[object], object] | None = None,
 ) -> Any:
-    """What a pickle describes; `path` and `field` name it in errors.
+    """The content of a pickle, as plain data, arrays and records.
 
-    `admits` says which names may occur besides those of `builders` and NumPy's arrays; `outside` gives what the
-    pickle keeps elsewhere.
+    Args:
+        content: The pickle.
+        path: The file, for errors.
+        field: The place in the file, for errors.
+        admits: Whether a name is allowed, besides those of `builders` and of NumPy's arrays.
+        builders: Replacements for functions.
+        outside: Resolves references to data outside the pickle.
     """
     if len(content) > BYTES:
-        raise FileError(path, f"a pickle of more than {BYTES} bytes, the largest that is read", field=field)
+        raise FileError(path, f"is a pickle of more than {BYTES} bytes, the limit", field=field)
     with damaged(path, field, "not a pickle, or a damaged one"):
         try:
             return _Machine(admits, {**pickled_arrays.BUILDERS, **(builders or {})}, outside).run(content)
@@ -76,7 +80,9 @@ def read_pickle(
 
 
 class _Machine:
-    def __init__(self, admits: Callable[[Name], bool], builders: Builders, outside: Any):
+    def __init__(
+        self, admits: Callable[[Name], bool], builders: Builders, outside: Callable[[object], object] | None
+    ):
         self.admits, self.builders, self.outside = admits, builders, outside
         self.stack: list[Any] = []
         self.marks: list[int] = []
@@ -95,9 +101,7 @@ class _Machine:
             elif opcode.name in _ACTIONS:
                 _ACTIONS[opcode.name](self, argument)
             else:
-                raise UnreadableError(
-                    f"it has the instruction {opcode.name}, which this reader does not admit"
-                )
+                raise UnreadableError(f"it has the instruction {opcode.name}, which is not on the allow-list")
         return self.pop()
 
     def pop(self) -> Any:
@@ -105,7 +109,7 @@ class _Machine:
             raise UnreadableError("an instruction lacks its arguments")
         return self.stack.pop()
 
-    def pop_to_mark(self, *_: Any) -> list[Any]:
+    def pop_to_mark(self, *_: object) -> list[Any]:
         if not self.marks:
             raise UnreadableError("an instruction lacks its arguments")
         start = self.marks.pop()
@@ -114,16 +118,16 @@ class _Machine:
         return taken
 
     def top(self, kind: type) -> Any:
-        """What is changed in place: the value below the arguments."""
+        """The value below the arguments, which is changed in place."""
         self.stack.append(value := self.pop())
         if not isinstance(value, kind):
-            raise UnreadableError(f"it changes {abbreviate(value)}, where a {kind.__name__} was expected")
+            raise UnreadableError(f"it changes {abbreviate(value)}, expected a {kind.__name__}")
         return value
 
-    def mark(self, _: Any) -> None:
+    def mark(self, _: object) -> None:
         self.marks.append(len(self.stack))
 
-    def put(self, index: Any) -> None:
+    def put(self, index: int | None) -> None:
         self.stack.append(value := self.pop())
         self.memo[len(self.memo) if index is None else index] = value
 
@@ -135,51 +139,51 @@ class _Machine:
     def tuple_of(self, count: int) -> None:
         self.stack.append(tuple(reversed([self.pop() for _ in range(count)])))
 
-    def extend(self, values: list[Any]) -> None:
+    def extend(self, values: list[object]) -> None:
         self.top(list).extend(values)
 
-    def set_items(self, items: list[Any]) -> None:
+    def set_items(self, items: list[object]) -> None:
         target = self.top(dict)
         for key in items[::2]:
             if not isinstance(key, str) and not (isinstance(key, int) and abs(key) < 2**31):
-                raise UnreadableError(f"a dictionary has the key {abbreviate(key)}, where text was expected")
+                raise UnreadableError(f"a dictionary has the key {abbreviate(key)}, expected text")
         target.update(zip(items[::2], items[1::2], strict=True))
 
-    def name(self, module: Any, name: Any) -> None:
+    def name(self, module: object, name: object) -> None:
         if not (isinstance(module, str) and isinstance(name, str)):
-            raise UnreadableError("it names something by other than text")
+            raise UnreadableError("it has a name that is not text")
         if module == "numpy.core" or module.startswith("numpy.core."):  # before NumPy 2
             module = module.replace("numpy.core", "numpy._core", 1)
         kind = Name(module, name)
         if kind not in self.builders and not self.admits(kind):
-            raise UnreadableError(f"it names {module[:80]}.{name[:80]}, which this reader does not admit")
+            raise UnreadableError(f"it names {module[:80]}.{name[:80]}, which is not on the allow-list")
         self.stack.append(kind)
 
-    def call(self, _: Any) -> None:
+    def call(self, _: object) -> None:
         args, kind = self.pop(), self.pop()
         if not (isinstance(kind, Name) and isinstance(args, tuple)):
             raise UnreadableError(f"it calls {abbreviate(kind)}, which is not a name")
         builder = self.builders.get(kind)
         self.stack.append(builder(*args) if builder else Record(kind, args))
 
-    def call_with_options(self, argument: Any) -> None:
+    def call_with_options(self, argument: object) -> None:
         self.pop()
         self.call(argument)
 
-    def build(self, _: Any) -> None:
+    def build(self, _: object) -> None:
         state, target = self.pop(), self.pop()
         if isinstance(target, Dtype | Array):
             target.build(state)
         elif isinstance(target, Record):
             target.state = state
-        elif not isinstance(target, dict):  # attributes of dictionaries mean nothing here
+        elif not isinstance(target, dict):  # attributes of dictionaries are ignored
             raise UnreadableError(f"it changes the state of {abbreviate(target)}, which has none")
         self.stack.append(target)
 
-    def persistent(self, _: Any) -> None:
+    def persistent(self, _: object) -> None:
         reference = self.pop()
         if self.outside is None:
-            raise UnreadableError("it refers to something outside of the file")
+            raise UnreadableError("it refers to data outside the file")
         self.stack.append(self.outside(reference))
 
 
@@ -187,7 +191,7 @@ _VALUES = {
     *("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8"),
     *("SHORT_BINBYTES", "BINBYTES", "BINBYTES8", "BYTEARRAY8"),
 }
-"""Instructions that give their argument: LONG1's integers have at most 255 bytes."""
+"""Instructions that push their argument; integers of LONG1 have at most 255 bytes."""
 _CONSTANTS: dict[str, Callable[[], Any]] = {
     "NONE": lambda: None,
     "NEWTRUE": lambda: True,

@@ -11,7 +11,7 @@ pytest.importorskip("mujoco")
 
 from ggpi.lab.pretraining import mpo
 from ggpi.lab.pretraining.walking import Walk
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 
 CONFIG = mpo.MPO(epsilon=0.1, epsilon_mean=0.01, epsilon_std=0.003)
 
@@ -140,7 +140,7 @@ def test_weights_prefer_better_actions():
 def test_the_policy_finds_the_best_action_in_a_known_world():
     """One step, reward −|a − a*|²: critic, E-step and M-step together."""
     small = mpo.MPO((32,), (64, 64), learning_rate=3e-3, epsilon_mean=0.1, epsilon_std=0.01, target_period=10)
-    network = MLP((1, 32, 4), last=0.01, key=jax.random.key(0))
+    network = LayerNormMLP((1, 32, 4), last=0.01, key=jax.random.key(0))
     policy = GaussianPolicy(network=network, name="π", inputs=(3,), scale=(1.0,))
     learner = mpo.new_learner(small, policy, key=jax.random.key(1))
     rng, best, shape = np.random.default_rng(0), np.array([-0.5, 0.4]), (600, 128)

@@ -9,20 +9,20 @@ import pytest
 pytest.importorskip("mujoco")
 
 from ggpi.lab.pretraining import mpo
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 
 CONFIG = mpo.MPO((4,), (4,), gamma=0.9, reward_scale=0.1, num_actions=3, target_period=2, learning_rate=1e-3)
 
 
 def constant(value):
-    critic = jax.tree.map(jnp.zeros_like, MLP((1 + 8, 4, 1), key=jax.random.key(0)))
+    critic = jax.tree.map(jnp.zeros_like, LayerNormMLP((1 + 8, 4, 1), key=jax.random.key(0)))
     return eqx.tree_at(lambda old: old.biases[-1], critic, jnp.full(1, value))
 
 
 @pytest.fixture(scope="module")
 def updated():
     """The learner before, after one and after two updates, and the first one's numbers."""
-    network = MLP((1, 4, 16), last=0.01, key=jax.random.key(0))
+    network = LayerNormMLP((1, 4, 16), last=0.01, key=jax.random.key(0))
     policy = GaussianPolicy(network=network, name="π", inputs=(3,), scale=(1.0,))
     learner = mpo.new_learner(CONFIG, policy, key=jax.random.key(1))
     learner = eqx.tree_at(lambda old: old.online.critic, learner, constant(2.0))
@@ -59,9 +59,9 @@ def test_targets_are_copied_every_period(updated):
 
 def test_values_are_of_executed_actions():
     """Actions beyond the bounds are clipped when they are executed, so their values are those of the bounds."""
-    network = MLP((1, 4, 16), key=jax.random.key(0))
+    network = LayerNormMLP((1, 4, 16), key=jax.random.key(0))
     policy = GaussianPolicy(network=network, name="π", inputs=(3,), scale=(1.0,))
-    networks = mpo.Networks(policy, MLP((9, 4, 1), key=jax.random.key(1)))
+    networks = mpo.Networks(policy, LayerNormMLP((9, 4, 1), key=jax.random.key(1)))
     state, action = jnp.zeros((2, 35)), jnp.array([[3.0], [-5.0]]) * jnp.ones(8)
     far, near = (np.asarray(mpo._q(networks, state, a)) for a in (action, jnp.clip(action, -1, 1)))
     np.testing.assert_array_equal(far, near)
@@ -73,7 +73,7 @@ def test_the_critic_sees_turned_states_and_actions():
     from ggpi.envs.ant.symmetry import forth, rename_legs, turn_world
 
     policy = GaussianPolicy(
-        network=MLP((1, 4, 16), key=jax.random.key(0)), name="π", inputs=(3,), scale=(1.0,)
+        network=LayerNormMLP((1, 4, 16), key=jax.random.key(0)), name="π", inputs=(3,), scale=(1.0,)
     )
     learner = mpo.new_learner(CONFIG, policy, key=jax.random.key(1))
     rng = np.random.default_rng(1)

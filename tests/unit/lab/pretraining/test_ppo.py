@@ -10,7 +10,7 @@ from scipy import stats
 pytest.importorskip("mujoco")
 
 from ggpi.lab.pretraining import ppo
-from ggpi.policies.gaussian import MLP, GaussianPolicy
+from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 
 CONFIG = ppo.PPO(gamma=0.9, lam=0.8, reward_scale=0.1, entropy=0.05, clip=0.2)
 
@@ -67,7 +67,7 @@ def test_nothing_after_a_cut_changes_what_was_before(walked):
 
 
 def policy(size=2):
-    network = MLP((1, 4, 2 * size), key=jax.random.key(0))
+    network = LayerNormMLP((1, 4, 2 * size), key=jax.random.key(0))
     return GaussianPolicy(network=network, name="π", inputs=(3,), scale=(0.5,))
 
 
@@ -75,7 +75,7 @@ def policy(size=2):
 def test_the_loss_by_hand(moved):
     """− E[min(ρ Â, clip(ρ, 1 ± ε) Â)] + E[(V − V̂)²] − c H with normalised Â."""
     rng = np.random.default_rng(1)
-    actor, critic = policy(), MLP((1, 4, 1), key=jax.random.key(1))
+    actor, critic = policy(), LayerNormMLP((1, 4, 1), key=jax.random.key(1))
     turned = rng.normal(size=(30, 35)).astype(np.float32)
     mean, std = (np.asarray(part, float) for part in jax.vmap(actor.distribution)(turned))
     action = mean + std * rng.normal(size=mean.shape)

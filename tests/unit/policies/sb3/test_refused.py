@@ -14,6 +14,7 @@ from gymnasium.spaces import Box, Discrete
 
 import ggpi
 from ggpi import load_sb3
+from ggpi.policies.sb3.reader import _normaliser
 from sb3_files import DATA, blob, changed, changed_data, named, recorded, statistics
 
 KEY = jax.random.key(0)
@@ -94,22 +95,22 @@ def test_unsupported_policies_are_refused_by_name(tmp_path):
             load_sb3(path)
     with pytest.raises(ValueError, match=r"data.policy_class: it names mine.Policy"):
         load_sb3(changed_data(tmp_path, policy_class=named("mine", "Policy")))
-    with pytest.raises(ValueError, match=r"data.use_sde: gSDE, which a TD3Policy does not have"):
+    with pytest.raises(ValueError, match=r"data.use_sde: is set, but a TD3Policy has no gSDE"):
         load_sb3(changed_data(tmp_path, "td3-arm", use_sde=True))
     with pytest.raises(
-        ValueError, match=r"log_std: shape \(2,\), but 6 features and 2 actions have \(6, 2\)"
+        ValueError, match=r"log_std: has shape \(2,\), but 6 features and 2 actions need \(6, 2\)"
     ):
         load_sb3(changed_data(tmp_path, use_sde=True))
-    with pytest.raises(ValueError, match=r"log_std: shape \(6, 1\), but actions have 2 numbers"):
+    with pytest.raises(ValueError, match=r"log_std: has shape \(6, 1\), expected \(2,\)"):
         load_sb3(changed_data(tmp_path, "gsde-arm", use_sde=False))
     for limit in (None, True, "2", float("nan")):
-        with pytest.raises(ValueError, match=r"policy_kwargs.clip_mean: .*, a number was expected"):
+        with pytest.raises(ValueError, match=r"policy_kwargs.clip_mean: .*, expected a number"):
             load_sb3(changed_data(tmp_path, "gsde-pendulum", policy_kwargs={"clip_mean": limit}))
-    with pytest.raises(ValueError, match=r"actor.mu.weight: the tensor is missing"):
+    with pytest.raises(ValueError, match=r"actor.mu.weight: is missing"):
         load_sb3(changed_data(tmp_path, "gsde-pendulum", policy_kwargs={"clip_mean": 0}))
-    with pytest.raises(ValueError, match=r"gives 14 numbers, which are not quantiles of 3 actions"):
+    with pytest.raises(ValueError, match=r"has 14 outputs, which is not a multiple of 3 actions"):
         load_sb3(changed_data(tmp_path, "qrdqn-cartpole", action_space=blob(Discrete(3))))
-    with pytest.raises(ValueError, match=r"Box, but a QRDQNPolicy has Discrete actions"):
+    with pytest.raises(ValueError, match=r"is a Box, but a QRDQNPolicy has Discrete actions"):
         load_sb3(changed_data(tmp_path, "qrdqn-cartpole", action_space=blob(Box(-1, 1, (2,)))))
     for field, value in (
         ("features_extractor_class", "<class 'stable_baselines3.common.torch_layers.NatureCNN'>"),
@@ -123,20 +124,28 @@ def test_unsupported_policies_are_refused_by_name(tmp_path):
             load_sb3(changed_data(tmp_path, policy_kwargs={field: value}))
 
 
+@pytest.mark.parametrize("name", ["CELU", "Hardshrink", "Hardtanh", "LogSigmoid", "RReLU", "Softsign", "GLU"])
+def test_rare_activations_are_rejected_by_name(tmp_path, name):
+    chosen = {"activation_fn": f"<class 'torch.nn.modules.activation.{name}'>"}
+    words = rf"activation_fn: .*{name}'>\" is not supported; supported, .*: ELU, GELU, .*PReLU, ReLU, .*Tanh$"
+    with pytest.raises(ggpi.FileError, match=words):
+        load_sb3(changed_data(tmp_path, policy_kwargs=chosen))
+
+
 def test_unsupported_spaces_are_refused_by_name(tmp_path):
     from gymnasium.spaces import Dict, MultiDiscrete
 
     with pytest.raises(ValueError, match=r"data.observation_space: Dict is not supported; Box is"):
         load_sb3(changed_data(tmp_path, observation_space=blob(Dict(a=Box(-1, 1, (3,))))))
-    with pytest.raises(ValueError, match=r"data.observation_space: shape \(4, 4\), only vectors"):
+    with pytest.raises(ValueError, match=r"data.observation_space: has shape \(4, 4\), only vectors"):
         load_sb3(changed_data(tmp_path, observation_space=blob(Box(-1, 1, (4, 4)))))
     with pytest.raises(ValueError, match=r"data.action_space: MultiDiscrete is .* Box or Discrete is"):
         load_sb3(changed_data(tmp_path, action_space=blob(MultiDiscrete([2, 2]))))
     with pytest.raises(ValueError, match=r"data.action_space: starts at 1"):
         load_sb3(changed_data(tmp_path, "a2c-cartpole", action_space=blob(Discrete(2, start=1))))
-    with pytest.raises(ValueError, match=r"takes 3 numbers, but data.observation_space has 5"):
+    with pytest.raises(ValueError, match=r"has 3 inputs, but data.observation_space has 5"):
         load_sb3(changed_data(tmp_path, observation_space=blob(Box(-1, 1, (5,)))))
-    with pytest.raises(ValueError, match=r"gives 2 numbers, but data.action_space needs 3"):
+    with pytest.raises(ValueError, match=r"has 2 outputs, but data.action_space needs 3"):
         load_sb3(changed_data(tmp_path, action_space=blob(Box(-1, 1, (3,)))))
 
 
@@ -153,12 +162,18 @@ def test_damaged_and_foreign_files(tmp_path):
         ):
             load_sb3(changed(tmp_path, **{member: None}))
     for version in (b"0.8.0", b"3.1", b"what"):
-        with pytest.raises(ValueError, match=r"_stable_baselines3_version: .* versions 1 and 2 are read"):
+        with pytest.raises(
+            ValueError, match=r"_stable_baselines3_version: .* versions 1 and 2 are supported"
+        ):
             load_sb3(changed(tmp_path, _stable_baselines3_version=version))
-    for data, words in ((b"{", "not JSON"), (b"[]", "data: list"), (b"{}", "data.policy_class: missing")):
+    for data, words in (
+        (b"{", "not JSON"),
+        (b"[]", "data: is a list"),
+        (b"{}", "data.policy_class: is missing"),
+    ):
         with pytest.raises(ValueError, match=rf"changed.zip: .*{words}"):
             load_sb3(changed(tmp_path, data=data))
-    with pytest.raises(ValueError, match=r"data.action_space: damaged"):
+    with pytest.raises(ValueError, match=r"data.action_space: is damaged"):
         load_sb3(changed_data(tmp_path, action_space={":serialized:": "?"}))
     for content, words in (
         (b"x", "not a zip file"),
@@ -167,23 +182,23 @@ def test_damaged_and_foreign_files(tmp_path):
     ):
         with pytest.raises(ValueError, match=rf"policy.pth.*{words}"):
             load_sb3(changed(tmp_path, **{"policy.pth": content}))
-    with pytest.raises(ValueError, match=r"policy.pth: action_net.weight: the tensor is missing; .* nothing"):
+    with pytest.raises(ValueError, match=r"policy.pth: action_net.weight: is missing; .* none"):
         load_sb3(changed(tmp_path, **{"policy.pth": torch_zip(pickle.dumps({}))}))
 
 
 def test_wrong_statistics(tmp_path):
     path = DATA / "sac-pendulum.zip"
-    with pytest.raises(ValueError, match=r"vecnormalize: mean has shape \(2,\), but observations have 3"):
+    with pytest.raises(ValueError, match=r"vecnormalize: mean has shape \(2,\), expected \(3,\)"):
         load_sb3(path, vecnormalize=(np.zeros(2), np.ones(3)))
-    with pytest.raises(ValueError, match=r"obs_rms.mean: shape \(3,\), but observations have 4"):
+    with pytest.raises(ValueError, match=r"obs_rms.mean: has shape \(3,\), expected shape \(4,\)"):
         load_sb3(DATA / "a2c-cartpole.zip", vecnormalize=statistics("ppo-arm"))
-    with pytest.raises(ValueError, match=r"var has values that no statistics have"):
+    with pytest.raises(ValueError, match=r"var must be finite and not negative"):
         load_sb3(path, vecnormalize=(np.zeros(3), [1, 1, -1]))
     with pytest.raises(TypeError, match=r"a path or a pair \(mean, var\), got ndarray"):
-        load_sb3(path, vecnormalize=np.zeros((2, 3)))
+        _normaliser(np.zeros((2, 3)), 3)
     other = tmp_path / "other.pkl"
     other.write_bytes(pickle.dumps({"mean": 0}))
-    with pytest.raises(ValueError, match=r"other.pkl: not a file of VecNormalize.save: it holds"):
+    with pytest.raises(ValueError, match=r"other.pkl: is not a file of VecNormalize.save: it holds"):
         load_sb3(path, vecnormalize=other)
 
 
@@ -238,7 +253,7 @@ def test_files_of_torch_alone_are_named(tmp_path):
     old.write_bytes(OLD)
     for path in (new, old):
         with pytest.raises(
-            ggpi.FileError, match=rf"{path.name}: a file of torch.save, .*model.save.*ggpi.policy_from"
+            ggpi.FileError, match=rf"{path.name}: is a file of torch.save, .*model.save.*ggpi.policy_from"
         ):
             load_sb3(path)
 
