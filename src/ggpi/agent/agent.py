@@ -213,8 +213,8 @@ class GGPIAgent:
         return _Decision(found, np.asarray(best), np.asarray(action), query, value_key)
 
     def _query(self, states: Array, actions: Array | None) -> AbstractQuery:
-        given = self._models.sampler, self._scored, states, actions, self._tree[0]
-        return Jump(*given) if self.first_actions != "step" else Step(*given, *self._step)
+        parts = self._models.sampler, self._scored, states, actions, self._tree[0]
+        return Jump(*parts) if self.first_actions != "step" else Step(*parts, *self._step)
 
     @cached_property
     def _step(self) -> tuple[Any, Suffixes]:
@@ -236,7 +236,8 @@ class GGPIAgent:
         check_process()
         spaces = self._models.spaces
         states, batch = checked_states(state, spaces)
-        rewards = jax.tree.leaves(self.reward.values) if isinstance(self.reward.values, Each) else ()
+        values = self._scored.values
+        rewards = jax.tree.leaves(values) if isinstance(values, Each) else ()
         if rewards and batch != (len(rewards[0]),):
             raise ValueError(
                 f"there are {len(rewards[0])} rewards, one for each state of a batch; got a batch {list(batch)}"
@@ -267,5 +268,5 @@ def choose(
 @jit
 def candidates(bank: PolicyBank, states: Numbers, count: int, key: Key) -> Array:
     """`count` actions of each policy in each state [K, B, C, …]."""
-    asked = jnp.broadcast_to(states[None, :, None], (len(bank), len(states), count, *states.shape[1:]))
-    return bank.sample_each(asked, key=key)
+    repeated = jnp.broadcast_to(states[None, :, None], (len(bank), len(states), count, *states.shape[1:]))
+    return bank.sample_each(repeated, key=key)

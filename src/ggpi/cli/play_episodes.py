@@ -109,7 +109,7 @@ def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
     return write_comparison(found, config.reward, out)
 
 
-def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Any]:
+def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Callable[..., Any] | None]:
     """Everything that play needs, after everything that can be checked before the first step."""
     for name in ("episodes", "max_steps"):
         if getattr(config, name) < 1:
@@ -122,7 +122,9 @@ def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, An
     return world, ghms, reward, terminal
 
 
-def _agent(ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Any, depth: int) -> GGPIAgent:
+def _agent(
+    ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Callable[..., Any] | None, depth: int
+) -> GGPIAgent:
     given = config.first_actions
     first_actions: Any = int(given) if given is not None and given.isdecimal() else given
     return GGPIAgent(

@@ -1,6 +1,6 @@
 """Our own files of transitions: arrays only, never pickle.
 
-    one `.npz` file           compressed, replaced at one stroke, read into memory
+    one `.npz` file           compressed, replaced atomically, read into memory
     a directory of `.npy`     one file per column, mapped instead of read: for data larger than memory
 
 A directory is whole when its `about.json` is there, which is written last.
@@ -33,7 +33,7 @@ def write_npz(path: str | Path, data: Transitions) -> None:
 
 
 def read_npz(path: str | Path) -> Transitions:
-    """Reads what `write_npz` wrote; says what is wrong with a damaged or foreign file."""
+    """Reads what `write_npz` wrote; a damaged or foreign file raises an error that says what is wrong."""
     with contextlib.ExitStack() as stack, as_file_errors(path):
         file = Npz(Path(path), stack)
         if "format" not in file or str(file["format"]) != FORMAT:
@@ -72,13 +72,13 @@ def writing_npy(directory: str | Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def open_npy(directory: str | Path, name: str, shape: tuple[int, ...], dtype: Any) -> Iterator[np.ndarray]:
-    """A column on disk to be filled; who has the old one mapped keeps it."""
+    """Opens a memory-mapped column for writing; open readers keep the previous file."""
     with replacing(Path(directory) / f"{name}.npy") as aside:
         yield np.lib.format.open_memmap(aside, "w+", dtype, shape)
 
 
 def read_npy(directory: str | Path) -> Transitions:
-    """Maps what `write_npy` wrote: rows are read when they are used. NaNs are found by whoever uses them."""
+    """Maps what `write_npy` wrote: rows are read when they are used, and not checked for NaN."""
     directory = Path(directory)
     about = read_json(directory / "about.json")
     if about != {"format": FORMAT}:

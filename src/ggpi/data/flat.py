@@ -2,11 +2,11 @@
 
 D4RL's and OGBench's files are of this kind. Which rows make an episode is read off the rows themselves:
 
-    next states are given      a row goes on where its next state is the next row's state and no end is marked:
-                               shuffled rows are loose transitions, each an episode of its own
+    next states are given      an episode continues where a row's next state is the next row's state and no end is
+                               marked: shuffled rows are loose transitions, each an episode of its own
     they are not               the next state is the next row's state, up to the marked end of an episode; the
-                               row at the end has none and is left out. Terminals alone are not enough: where an
-                               episode was cut has to be marked too, or said to be nowhere
+                               row at the end has none and is dropped. Terminals alone are not enough: where an
+                               episode was truncated has to be marked too, or declared to be nowhere
 
 Everything is read in blocks and checked on the way: an error names the file and the field.
 """
@@ -213,8 +213,8 @@ def _bookkeeping(path: Path, columns: Columns, goes_on: np.ndarray, kept: np.nda
         terminated = _flags(path, "terminated", columns["terminated"])
     if (terminated & ~kept).any():
         warnings.warn(
-            f"{path} has no next states: {(terminated & ~kept).sum()} rows that terminate are left out, and "
-            "nobody will learn that the world ends there",
+            f"{path} has no next states: {(terminated & ~kept).sum()} terminal transitions are dropped, "
+            "so the models cannot learn these terminal states",
             stacklevel=5,
         )
     behaviour = np.full(len(step), -1, np.int32)

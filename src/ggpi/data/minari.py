@@ -51,7 +51,7 @@ def write_minari(
 def read_minari(
     dataset_id: str, *, keys: Sequence[str] | None = None, mapped: str | Path | None = None
 ) -> Transitions:
-    """All transitions of a dataset that is on this disk; −1 where it does not say who acted.
+    """All transitions of a dataset that is on this disk; behaviour is −1 where the dataset does not name it.
 
     Of observations that are dictionaries, as the mazes have them, `keys` says which parts make the state:
     `keys=("observation",)` leaves the goal out. Actions outside of the action space are clipped and counted. With

@@ -1,4 +1,4 @@
-"""Is a learned model any good? Numbers against true futures, and checks of its health."""
+"""How good a learned model is: comparisons with true futures, and checks that need none."""
 
 from ggpi.diagnosis.report import diagnose
 from ggpi.diagnosis.truth import Truth, recorded_futures, true_futures

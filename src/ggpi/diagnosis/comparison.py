@@ -238,9 +238,9 @@ class _Episodes:
 
         for t, step in enumerate(follow(copies, choose, max_steps)):
             values = values or checked_values(reward, step.state, step.action)
-            earned = paid_for(reward.form, values, step.state, step.action, step.next_state)
-            earned = np.where(step.live, earned, 0.0)
-            total, discounted = total + earned, discounted + gamma**t * earned
+            rewards = paid_for(reward.form, values, step.state, step.action, step.next_state)
+            rewards = np.where(step.live, rewards, 0.0)
+            total, discounted = total + rewards, discounted + gamma**t * rewards
             steps, done = steps + step.live, done | step.is_done
             advance(t + 1)
         return total, discounted, steps, done

@@ -37,8 +37,8 @@ DEPENDENCE = (0.4, 0.7)
 """The part of the truth's dependence on the state that a model lacks; it lacks all of it if it gives the same cloud
 everywhere."""
 OFF_DATA = (0.1, 0.3)
-"""The share of samples that are no states of the world, as far as 1% of true futures are from visited states. Values
-of rewards there mean nothing, and a composition goes on from there."""
+"""The share of samples farther from all visited states than 1% of true futures. Values of rewards there mean nothing,
+and a composition continues from there."""
 BLANK = (0.0, 0.0)
 """Nats per dimension by which a model is worse than a Gaussian of the mean and spread of all displacements."""
 KNOWING_NOTHING = 0.5 * math.log(2 * math.pi * math.e)
@@ -154,7 +154,7 @@ def _spread_words(n: Numbers) -> str:
 
 
 def _off_words(n: Numbers) -> str:
-    return f"{n['off_data']:.0%} of its samples are no states of this world"
+    return f"{n['off_data']:.0%} of its samples are far from all visited states"
 
 
 def _consistency_words(n: Numbers) -> str:

@@ -80,7 +80,7 @@ def _by_first_segment(gsps: GSPs, length: int) -> dict[tuple[int, float | None],
 
 
 def _segment_target(gsp: GSP, g: dict, pis: list, r_pis: list, ghms: GHMs) -> np.ndarray:
-    """What the first segment's end is worth: f(X^(1)) in the recursion of the module's docstring."""
+    """The value of the first segment's end: f(X^(1)) in the recursion of the module's docstring."""
     if len(gsp) == 1:
         return r_pis[gsp.head]
     alpha, following = gsp.alphas[0], gsp.policies[1]

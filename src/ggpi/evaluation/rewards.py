@@ -74,7 +74,8 @@ class SampledReward(eqx.Module):
 
     values: Any
     form: SampledForm = eqx.field(static=True)
-    gamma: float = eqx.field(static=True)
+    arriving: float | Float[Array, ""] | Float[np.ndarray, ""]
+    """1 − γ: so much of μ's mass at a terminal state is that of the arrival."""
     terminal: Callable[[Any], Any] | None
 
     @property
@@ -89,7 +90,7 @@ class SampledReward(eqx.Module):
             r = rewards_at(self.values, x, *((action,) if self.form == "state_action" else ()))
         if self.terminal is None:
             return r
-        once = (1 - self.gamma) * r if self.form == "arrival" else 0.0
+        once = self.arriving * r if self.form == "arrival" else 0.0
         return jnp.where(over(self.terminal, x), once, r)
 
     def now(self, states: Numbers) -> Array:
@@ -119,7 +120,7 @@ def sampled_reward(reward: Reward, sampler: Sampler) -> SampledReward:
         if form == "state_action" and isinstance(sampler, TableSampler):
             values = PolicyReward(values.values, (sampler.pi * values.values).sum(axis=-1))
             form = "policy"
-    return SampledReward(values, form, sampler.gamma, sampler.terminal)
+    return SampledReward(values, form, np.asarray(1 - sampler.gamma, np.float32), sampler.terminal)
 
 
 def checked_reward(
@@ -142,11 +143,11 @@ def checked_reward(
         return reward
     one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
     _check_indices(one, state)
-    given = (state, action) if reward.form == "state_action" else (state,)
-    shapes = " and an action ".join(str(part.shape) for part in given)
+    sample = (state, action) if reward.form == "state_action" else (state,)
+    shapes = " and an action ".join(str(part.shape) for part in sample)
     called = guarded(one, UNTRACEABLE)
     try:
-        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*given)
+        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*sample)
     except UNTRACEABLE as error:
         if isinstance(values, Each):
             raise ValueError(
@@ -162,7 +163,7 @@ def checked_reward(
         raise ValueError(
             f"a reward is one number for one state, got shape {found.shape} on a state of shape {state.shape}"
         )
-    if said := wrong_index(called, jaxpr, given):
+    if said := wrong_index(called, jaxpr, sample):
         raise ValueError(
             f"the reward has an index that is out of range, where JAX would read the nearest entry: {said} "
             f"A state has shape {shapes}; give an index within that"

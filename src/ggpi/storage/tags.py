@@ -165,7 +165,7 @@ def savable(tag: str) -> Callable[[Kind], Kind]:
     """
     if not _TAG.fullmatch(tag):
         raise ValueError(f"a tag is lower-case words and a version, such as 'mdn/1', got {tag!r}")
-    if tag in LIBRARY or tag in BEFORE_TAGS.values():
+    if tag in LIBRARY or tag in UPGRADES:
         raise ValueError(f"the tag {tag!r} belongs to the library; choose another")
 
     def register(kind: Kind) -> Kind:

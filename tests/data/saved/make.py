@@ -25,6 +25,7 @@ from ggpi.data import StateSpec, Transitions
 from ggpi.envs.pendulum import Pendulum
 from ggpi.envs.point_mass import PointMass
 from ggpi.evaluation.values import QValues
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler

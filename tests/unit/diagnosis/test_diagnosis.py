@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import ggpi
 from chance import error_of_mean
+from ggpi._jax.batching import stack
 from ggpi.data import StateSpec
 from ggpi.diagnosis import recorded_futures, true_futures
 from ggpi.diagnosis.samples import draw
@@ -33,11 +35,11 @@ class Exact(AbstractDensityGHM):
     """μ of the linear-Gaussian system, with faults to choose from."""
 
     frame: Frame
-    beta: float
-    shift: float = 0.0
-    widen: float = 1.0
-    deaf: bool = False
-    collapsed: bool = False
+    beta: jax.Array
+    shift: jax.Array
+    widen: jax.Array
+    deaf: bool = eqx.field(static=True, default=False)
+    collapsed: bool = eqx.field(static=True, default=False)
 
     @property
     def noise_size(self):
@@ -56,21 +58,21 @@ class Exact(AbstractDensityGHM):
     def push(self, state, action, noise):
         means, spreads = self._parts(state, action)
         u = jax.scipy.stats.norm.cdf(noise[0])
-        time = jnp.clip((jnp.log1p(-u) / np.log(self.beta)).astype(int), 0, 79)
+        time = jnp.clip((jnp.log1p(-u) / jnp.log(self.beta)).astype(int), 0, 79)
         return (means[time] + self.shift + self.widen * spreads[time] * noise[1])[None]
 
     def log_prob(self, target, state, action):
         means, spreads = self._parts(state, action)
-        weights = np.log1p(-self.beta) + np.arange(80) * np.log(self.beta)
+        weights = jnp.log1p(-self.beta) + np.arange(80) * jnp.log(self.beta)
         return jax.nn.logsumexp(weights + jax.scipy.stats.norm.logpdf(target[0], means, spreads))
 
 
-def exact(beta, **faults):
-    return Exact(FRAME, beta, **faults)
+def exact(beta, shift=0.0, widen=1.0, **faults):
+    return Exact(FRAME, *map(jnp.asarray, (beta, shift, widen)), **faults)
 
 
 def models(near=None, far=None):
-    return GHMs((POLICY,), GAMMA, (ALPHA,), ([far or exact(GAMMA)], [near or exact(BETA)]))
+    return GHMs((POLICY,), GAMMA, (ALPHA,), (stack([far or exact(GAMMA)]), stack([near or exact(BETA)])))
 
 
 def numbers(ghms, source=SYSTEM, **options):

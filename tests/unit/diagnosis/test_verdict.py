@@ -35,7 +35,7 @@ def test_a_good_model_needs_no_reasons():
         ("action_response", 0.5, 0.1, "first action"),
         ("action_response", 1.5, -0.2, "first action"),
         ("state_dependence", 0.3, 0.1, "depends too little on the state"),
-        ("off_data", 0.2, 0.4, "are no states of this world"),
+        ("off_data", 0.2, 0.4, "are far from all visited states"),
         ("consistency", 0.2, 0.5, "when composed"),
     ],
 )

@@ -1,15 +1,14 @@
 """The ant's step from any observed states: so that true futures can be simulated from them.
 
-The 35 numbers determine positions and velocities (`restore` inverts `observe`); only the solver's warm start is
+The 35 coordinates determine positions and velocities (`restore` inverts `observe`); only the solver's warm start is
 lost, and the rounding to float32. An ant whose simulation diverges stays where it was.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from ggpi.envs.ant import physics
@@ -24,7 +23,9 @@ class AntDynamics:
     def __init__(self, num_threads: int = 2):
         self._num_threads, self._batch = num_threads, physics.batch(64, num_threads)
 
-    def step(self, states: Any, actions: Any, rng: np.random.Generator | None = None) -> np.ndarray:
+    def step(
+        self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
+    ) -> np.ndarray:
         """The states after one control step."""
         states = np.asarray(states, np.float32)
         count = len(states)

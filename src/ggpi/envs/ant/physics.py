@@ -18,6 +18,7 @@ import mujoco
 import numpy as np
 from jaxtyping import Float
 from mujoco.batch import Batch
+from numpy.typing import ArrayLike
 
 from ggpi.envs.ant.observation import JOINTS, SIGNS
 
@@ -64,8 +65,8 @@ def controls(action: Float[np.ndarray, "*n 8"]) -> Float[np.ndarray, "*n 8"]:
     return (np.clip(action, -1, 1) * SIGNS)[..., motor_order()]
 
 
-def check_action(action: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The action as float64 of the given shape; NaN is refused, other values are clipped later."""
+def check_action(action: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """The action as float64 of the given shape; NaN raises an error, other values are clipped later."""
     values = np.asarray(action, np.float64)
     if values.shape != shape:
         raise ValueError(f"actions have shape {shape}, got {values.shape}")
@@ -75,7 +76,7 @@ def check_action(action: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def diverged(qpos: Float[np.ndarray, "*n 15"], qvel: Float[np.ndarray, "*n 14"]) -> Any:
-    """Whether a simulation has left the finite world."""
+    """Whether a simulation has diverged."""
     return ~(np.isfinite(qpos).all(axis=-1) & (np.abs(qvel) < TOO_FAST).all(axis=-1))
 
 

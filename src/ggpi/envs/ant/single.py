@@ -12,6 +12,7 @@ import gymnasium
 import mujoco
 import numpy as np
 from gymnasium.spaces import Box
+from numpy.typing import ArrayLike
 
 from ggpi.envs.ant import physics, task
 from ggpi.envs.ant.observation import SPEC, observe
@@ -22,12 +23,12 @@ ACTIONS = Box(-1.0, 1.0, (8,), np.float32)
 
 
 class SparseAnt(gymnasium.Env):
-    """An ant in an infinite plane, paid 1 for a step that ends near its target.
+    """An ant in an infinite plane, with reward 1 for a step that ends near its target.
 
     `target` is "random", a place (x, y), or None for episodes without reward of 100 to 140 steps; it can be
     given anew in `reset(options={"target": …})`. `info` holds the target when there is one, and
-    `terminated` comes with `info["reason"]`: "reached", which ends the episode but is no terminal state of
-    the world (`info["world_ended"]` is False), or "diverged".
+    `terminated` comes with `info["reason"]`: "reached", which ends the episode but is not a terminal
+    state (`info["world_ended"]` is False), or "diverged".
 
     Paper: App E.1
     """
@@ -35,10 +36,10 @@ class SparseAnt(gymnasium.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012, as gymnasium writes it
     spec_of_state = SPEC
 
-    def __init__(self, target: Any = "random", radius: float = 0.5, render_mode: str | None = None):
+    def __init__(self, target: task.Target = "random", radius: float = 0.5, render_mode: str | None = None):
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is None or 'rgb_array', got {render_mode!r}")
-        self.wish, self.radius = task.check_wish(target), task.check_radius(radius)
+        self.chosen, self.radius = task.check_target(target), task.check_radius(radius)
         self.render_mode = render_mode
         self.observation_space, self.action_space = OBSERVATIONS, ACTIONS
         self.reward_fn = partial(task.reached, radius=self.radius)
@@ -47,17 +48,19 @@ class SparseAnt(gymnasium.Env):
         self.steps = self.length = 0
         self._camera: Camera | None = None
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        wish = task.check_wish((options or {}).get("target", self.wish))
-        episode = task.draw_episode(wish, self.np_random)
+        chosen = task.check_target((options or {}).get("target", self.chosen))
+        episode = task.sample_start(chosen, self.np_random)
         mujoco.mj_resetData(physics.model(), self.data)
         self.data.qpos[:] = episode.qpos
         self.target, self.length, self.steps = episode.target, episode.length, 0
         self._observation = observe(self.data.qpos, self.data.qvel)
         return self._observation.copy(), task.info(self.target)
 
-    def step(self, action: Any):
+    def step(self, action: ArrayLike) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self.data.ctrl[:] = physics.controls(physics.check_action(action, (8,)))
         mujoco.mj_step(physics.model(), self.data, physics.SUBSTEPS)
         self.steps += 1

@@ -1,9 +1,9 @@
-"""The task: where the ant starts, where it shall go, and what it is paid.
+"""The task: starts, targets and the reward of the ant.
 
 An episode starts at rest, uniform over a 20 × 20 square, with a random heading. A target lies at distance 2
 to 4 in the middle 30° of a quadrant, so that no single direction leads there. The reward is 1 for a
-transition that ends within `radius` of it. Reaching it ends the evaluation episode, but it is no terminal
-state of the world: the target changes, the models do not.
+transition that ends within `radius` of it. Reaching it ends the evaluation episode, but is not a terminal state:
+the target changes, the models do not.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+Target = ArrayLike | None
+"""A place (x, y), "random", or None for episodes without a target."""
 
 HALF_WIDTH = 10.0
 DISTANCES = (2.0, 4.0)
@@ -24,20 +28,26 @@ STANDING = np.array([0, 0, 0.55, 1, 0, 0, 0, 0, 1, 0, -1, 0, -1, 0, 1.0])
 
 
 @dataclass(frozen=True)
-class Episode:
-    """How an episode begins, where it shall go, and how many steps it may last."""
+class Start:
+    """The start of an episode, its target, and the number of steps after which it is truncated."""
 
     qpos: np.ndarray
     target: np.ndarray | None
     length: int
 
 
-def draw_episode(wish: Any, rng: np.random.Generator) -> Episode:
-    """A start and, as wished, a random target, the given one, or none."""
+def sample_start(target: Target, rng: np.random.Generator) -> Start:
+    """A random start; the target is the given one, a random one ("random"), or none."""
     qpos = start(rng)
-    target = None if wish is None else draw_target(qpos[:2], rng) if isinstance(wish, str) else np.array(wish)
-    length = int(rng.integers(*STEPS_WITHOUT, endpoint=True)) if wish is None else STEPS_WITH_TARGET
-    return Episode(qpos, target, length)
+    place = (
+        None
+        if target is None
+        else np.array(target)
+        if not isinstance(target, str)
+        else draw_target(qpos[:2], rng)
+    )
+    length = int(rng.integers(*STEPS_WITHOUT, endpoint=True)) if target is None else STEPS_WITH_TARGET
+    return Start(qpos, place, length)
 
 
 def start(rng: np.random.Generator) -> Float[np.ndarray, "15"]:
@@ -55,13 +65,13 @@ def draw_target(place: Float[np.ndarray, "2"], rng: np.random.Generator) -> Floa
     return place + rng.uniform(*DISTANCES) * np.array([np.cos(angle), np.sin(angle)])
 
 
-def reached(state: Any, target: Any, radius: float = 0.5) -> Float[Array, "*n"]:
+def reached(state: ArrayLike, target: ArrayLike, radius: float = 0.5) -> Float[Array, "*n"]:
     """ρ(x′; target): 1 where the ant is within `radius` of the target, else 0; a JAX function."""
     apart = jnp.asarray(state)[..., :2] - jnp.asarray(target)
     return (jnp.sum(apart**2, axis=-1) <= radius**2).astype(jnp.float32)
 
 
-def near(place: np.ndarray, target: np.ndarray | None, radius: float) -> Any:
+def near(place: np.ndarray, target: np.ndarray | None, radius: float) -> np.ndarray:
     """The same in NumPy, for stepping; nothing is near without a target (None, or NaN in its row)."""
     if target is None:
         return np.zeros(place.shape[:-1], bool)
@@ -79,16 +89,16 @@ def info(target: np.ndarray | None, reason: str | None = None) -> dict[str, Any]
     return said if reason is None else said | {"reason": reason, "world_ended": reason == "diverged"}
 
 
-def check_wish(wish: Any) -> Any:
-    """ "random", None or two finite numbers; anything else is refused."""
-    if wish is None or (isinstance(wish, str) and wish == "random"):
-        return wish
+def check_target(target: Target) -> Target:
+    """The target, or an error if it is neither "random", None nor two finite numbers."""
+    if target is None or (isinstance(target, str) and target == "random"):
+        return target
     try:
-        values = np.asarray(wish, float)
+        values = np.asarray(target, float)
     except (TypeError, ValueError):
         values = np.array(np.nan)
     if values.shape != (2,) or not np.isfinite(values).all():
-        raise ValueError(f"a target is two finite numbers (x, y), 'random' or None, got {wish!r}")
+        raise ValueError(f"a target is two finite numbers (x, y), 'random' or None, got {target!r}")
     return values
 
 

@@ -36,11 +36,13 @@ class SparseAntVector(VectorEnv):
     }
     spec_of_state = SPEC
 
-    def __init__(self, num_envs: int = 1, target: Any = "random", radius: float = 0.5, num_threads: int = 2):
+    def __init__(
+        self, num_envs: int = 1, target: task.Target = "random", radius: float = 0.5, num_threads: int = 2
+    ):
         if num_envs < 1 or num_threads < 1:
             raise ValueError(f"ants and threads are at least one, got {num_envs} and {num_threads}")
         self.num_envs, self.radius = num_envs, task.check_radius(radius)
-        self.wish = task.check_wish(target)
+        self.chosen = task.check_target(target)
         self.single_observation_space, self.single_action_space = OBSERVATIONS, ACTIONS
         self.observation_space = batch_space(OBSERVATIONS, num_envs)
         self.action_space = batch_space(ACTIONS, num_envs)
@@ -56,7 +58,7 @@ class SparseAntVector(VectorEnv):
         mask = np.asarray(options.get("reset_mask", np.ones(self.num_envs, bool)))
         if mask.shape != (self.num_envs,) or mask.dtype != bool:
             raise ValueError(f"reset_mask is one boolean for each of {self.num_envs} ants, got {mask!r}")
-        self.wish = task.check_wish(options.get("target", self.wish))
+        self.chosen = task.check_target(options.get("target", self.chosen))
         self._seed(seed)
         self._begin(np.flatnonzero(mask))
         return self._observations.copy(), self._info()
@@ -75,7 +77,7 @@ class SparseAntVector(VectorEnv):
         """New episodes for the ants in `rows`."""
         if not len(rows):
             return
-        episodes = [task.draw_episode(self.wish, self.rngs[i]) for i in rows]
+        episodes = [task.sample_start(self.chosen, self.rngs[i]) for i in rows]
         batch = self.batch
         batch.state[rows] = 0
         batch.qpos[rows] = [episode.qpos for episode in episodes]

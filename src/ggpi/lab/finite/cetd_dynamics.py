@@ -103,7 +103,7 @@ def learn(config: Config, world: str, learner: str) -> dict[str, Any]:
     """
     mdp = _mdp(world)
 
-    def one(seed):
+    def one(seed: jax.Array) -> jax.Array:
         return LEARNERS[learner](
             mdp,
             np.ones((mdp.num_states, 1)),

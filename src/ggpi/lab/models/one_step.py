@@ -51,6 +51,9 @@ KINDS = ("ghm", "one-step", "truth")
 LOST = 20.0
 """Samples farther than this from every simulated state are lost."""
 
+KINDS = {"ghm": "GHM", "one-step": "one-step", "truth": "simulated"}
+"""What is compared → words for tables."""
+
 
 @dataclass(frozen=True)
 class Config:

@@ -122,7 +122,7 @@ def test_lengths():
     far = SparseAnt(target=(99.0, 99.0))
     assert [step[3] for step in walk(far, 150)] == [False] * 149 + [True]
     # one of 41 lengths is missing with a probability of at most 41 · (40/41)¹⁰⁰⁰ < 1e-9
-    lengths = {task.draw_episode(None, np.random.default_rng(i)).length for i in range(1000)}
+    lengths = {task.sample_start(None, np.random.default_rng(i)).length for i in range(1000)}
     assert lengths == set(range(100, 141))
 
 
