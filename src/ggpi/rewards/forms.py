@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, cast
 
 import equinox as eqx
 import jax
@@ -38,6 +38,13 @@ class Reward:
 
     form: Form
     values: Values
+
+    @property
+    def table(self) -> np.ndarray:
+        """The values of a reward that is given as an array."""
+        if callable(self.values):
+            raise TypeError(f"the {self.form} reward is a function, not an array")
+        return self.values
 
     def check_parts(self, lead: Lead) -> None:
         """The values are an array or a callable module."""
@@ -168,7 +175,7 @@ def each(rewards: Sequence[Reward]) -> Reward:
         raise ValueError(
             f"rewards of a batch must have one form and structure, got {len(kinds)} among {len(rewards)}"
         )
-    return Reward(rewards[0].form, Each(stack([reward.values for reward in rewards])))
+    return Reward(rewards[0].form, Each(stack([cast(Function, reward.values) for reward in rewards])))
 
 
 class Each(eqx.Module):

@@ -101,10 +101,10 @@ class RewardNetwork(eqx.Module):
 
     def __call__(self, state: ArrayLike, *action: ArrayLike) -> Array:
         """The reward of one state (and action), in its own units."""
-        if jnp.shape(state) != self.state_mean.shape:
+        if jnp.asarray(state).shape != self.state_mean.shape:
             expected = list(self.state_mean.shape)
             raise ValueError(
-                f"this reward was learned on states of shape {expected}, got {list(jnp.shape(state))}"
+                f"this reward was learned on states of shape {expected}, got {list(jnp.asarray(state).shape)}"
             )
         return self.reward_mean + self.reward_scale * self.normalised(state, *action)
 
@@ -155,11 +155,12 @@ def fit_reward(
 
 def _network(samples: Samples, count: int | None, width: int, key: Key) -> RewardNetwork:
     """A network with initial weights, in the units of the samples."""
-    is_vector = samples.actions is not None and count is None
-    vectors = samples.actions if is_vector else np.zeros((1, 0))
-    size = samples.states.shape[1] + (count or vectors.shape[1])  # pyright: ignore[reportOptionalMemberAccess]
-    moments = [part for values in (samples.states, vectors, samples.rewards) for part in _moments(values)]
-    return RewardNetwork(mlp((size, width, width, 1), key=key), *moments, count)
+    actions = samples.actions
+    vectors = actions if actions is not None and count is None else np.zeros((1, 0))
+    network = mlp((samples.states.shape[1] + (count or vectors.shape[1]), width, width, 1), key=key)
+    moments = (_moments(values) for values in (samples.states, vectors, samples.rewards))
+    (state_mean, state_scale), (action_mean, action_scale), (mean, scale) = moments
+    return RewardNetwork(network, state_mean, state_scale, action_mean, action_scale, mean, scale, count)
 
 
 def _train(model: RewardNetwork, samples: Samples, chosen: Regression, key: Key) -> RewardNetwork:
@@ -210,7 +211,7 @@ def _run_chunk(
         rows = jax.random.randint(jax.random.fold_in(key, i), (chosen.batch_size,), 0, len(rewards))
         loss, gradient = jax.value_and_grad(loss_of)(network, rows)
         updates, moments = optimiser.update(gradient, moments)
-        return (optax.apply_updates(network, updates), moments), loss  # pyright: ignore[reportReturnType]
+        return (eqx.apply_updates(network, updates), moments), loss
 
     state, losses = jax.lax.scan(step, state, steps)
     return state, losses.mean()

@@ -140,7 +140,8 @@ def _is_sound(value: object, may_be_infinite: bool) -> bool:
         return all(_is_sound(part, may_be_infinite) for part in value)
     if not isinstance(value, float) and getattr(value, "dtype", np.dtype(int)).kind != "f":
         return True
-    return not np.isnan(value).any() if may_be_infinite else bool(np.isfinite(value).all())
+    numbers = np.asarray(value)
+    return not np.isnan(numbers).any() if may_be_infinite else bool(np.isfinite(numbers).all())
 
 
 def _called(hint: object) -> str:

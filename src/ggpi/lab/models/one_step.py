@@ -192,11 +192,11 @@ def measure(
     seed: int,
 ) -> dict[str, Any]:
     """Distances of samples to simulated trajectories, sorted by horizon."""
-    repeated = [np.repeat(part, config.num_paths, axis=0) for part in (states, actions)]
-    paths = world.paths(*repeated, LONGEST, seed + 2_000)
+    starts, first = (np.repeat(part, config.num_paths, axis=0) for part in (states, actions))
+    paths = world.paths(starts, first, LONGEST, seed + 2_000)
     paths = paths.reshape(config.num_pairs, config.num_paths, LONGEST, -1)
-    repeated = [np.repeat(part, 2 * config.num_samples, axis=0) for part in (states, actions)]
-    futures = world.futures(*repeated, config.beta, seed + 3_000)
+    starts, first = (np.repeat(part, 2 * config.num_samples, axis=0) for part in (states, actions))
+    futures = world.futures(starts, first, config.beta, seed + 3_000)
     true, again = np.split(futures.reshape(config.num_pairs, 2 * config.num_samples, -1), 2, axis=1)
     scale = np.maximum((true - states[:, None]).reshape(-1, true.shape[-1]).std(axis=0), 1e-3)
     rows = []
