@@ -24,10 +24,10 @@ import torch
 
 import ggpi
 import ggpi.learning.losses
+from ggpi._jax.batching import over_models
 from ggpi._jax.jit import fast_jit
-from ggpi.learning.fitting import prepare
 from ggpi.learning.loop import run_chunk
-from ggpi.learning.losses import each
+from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import Recipe
 
 STATES, ACTIONS, WIDTH, BATCH, MODELS, ROWS, ROUND = 35, 8, 128, 256, 8, 50_000, 20
@@ -68,14 +68,14 @@ class Ours:
     def __init__(self):
         recipe = Recipe(loss=ggpi.learning.losses.CETD(n_step=1), steps=10**6, chunk=ROUND)
         spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
-        ready = prepare(policies(), data(), HORIZONS, recipe, spec, jax.random.key(0))
-        self.setting, self.state = ready.setting, ready.state
+        inputs = Inputs(policies(), data(), HORIZONS, recipe, spec, jax.random.key(0))
+        self.training, self.state = new_training(inputs)
         begun = time.perf_counter()
         self.round()
         self.compile_seconds = time.perf_counter() - begun
 
     def round(self) -> None:
-        self.state, losses = run_chunk((self.setting, jnp.asarray(ROUND)), self.state, ROUND)
+        self.state, losses = run_chunk(self.training, self.state, first=ROUND, count=ROUND)
         losses.block_until_ready()
 
 
@@ -216,7 +216,7 @@ def sampling(models, count: int = 4096) -> float:
     per_model = count // MODELS
     shapes = [(MODELS, per_model, size) for size in (STATES, ACTIONS, STATES + 1)]
     x, a, noise = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
-    push = fast_jit(lambda *args: each(lambda m, *one: m.push(*one), *args))
+    push = fast_jit(lambda *args: over_models(lambda m, *one: m.push(*one), *args))
     push(models, x, a, noise).block_until_ready()
     return min(seconds(lambda: push(models, x, a, noise).block_until_ready()) for _ in range(20))
 

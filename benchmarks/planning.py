@@ -23,10 +23,10 @@ import numpy as np
 import ggpi
 from ggpi.envs.ant import CONTROL_STEP, AntDynamics, SparseAntVector
 from ggpi.evaluation.planning import values_of
-from ggpi.evaluation.segments import segments, segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.lab.ant import mpc as ant_mpc
 from ggpi.rollout.futures import simulate_futures
+from ggpi.switching import segments
 
 SAMPLES, EPISODES, RADIUS = 100, 100, 0.3
 MODEL = 2.0 * (41 * 3 * 128 + 4 * 128**2 + 3 * 128 + 2 * 35 * 128)
@@ -66,7 +66,7 @@ def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
     """Times of the same program with shared prefixes, without, and for whole rows."""
     reward = ggpi.rewards.targets(goals, RADIUS)
     gsps = ggpi.compositions(4, depth, ghms.alphas[0])
-    chains = [segments_of(gsp, ghms.gamma) for gsp in gsps]
+    chains = [gsp.segments(ghms.gamma) for gsp in gsps]
     rows = [
         segments(row, ghms.alphas * (depth - 1), ghms.gamma)
         for row in itertools.product(range(4), repeat=depth)
@@ -88,7 +88,7 @@ def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
 
 def mpc_seconds(ghms, states, goals) -> float:
     """Time of a decision of model-predictive control; a GHM stands for the one-step model of the same sizes."""
-    model = jax.tree.map(lambda leaf: leaf[0], ghms.models[ghms.gamma])
+    model = jax.tree.map(lambda leaf: leaf[0], ghms.models[0])
     decide = ant_mpc.over_walks(model, RADIUS, ant_mpc.WALKS)
     return seconds(lambda: decide(states, goals, jax.random.key(1)), 5) / len(states)
 

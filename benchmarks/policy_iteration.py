@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import ggpi
-from ggpi.mdp.optimal import optimal_actions, policy_iteration
+from ggpi.mdp import optimal
 
 GAMMA, ALPHA = 0.99, 0.1
 GRIDS = {"10k": 11, "100k": 35}
@@ -31,7 +31,7 @@ def run(mdp, reward, depth: int, best: np.ndarray) -> dict:
 def howard(mdp, reward) -> dict:
     uniform = np.full((mdp.num_states, mdp.num_actions), 1 / mdp.num_actions)
     start = time.perf_counter()
-    found = policy_iteration(mdp, reward, GAMMA, policy=uniform)
+    found = optimal.howard(mdp, reward, GAMMA, policy=uniform)
     return {
         "iterations": found.iterations,
         "seconds": time.perf_counter() - start,
@@ -45,7 +45,7 @@ def main() -> None:
     for name, num_rooms in GRIDS.items():
         mdp = ggpi.envs.rooms(num_rooms, 9, 1 / 3)
         reward = mdp.indicator((1, num_rooms * 10 - 1))
-        best = optimal_actions(ggpi.q_star(mdp, reward, GAMMA, tolerance=1e-10), tolerance=1e-9)
+        best = optimal.optimal_actions(ggpi.q_star(mdp, reward, GAMMA, tolerance=1e-10), tolerance=1e-9)
         results[name] = found = {"states": mdp.num_states, "plain": howard(mdp, reward)}
         for depth in (1, 2):
             found[f"depth {depth}"] = run(mdp, reward, depth, best)

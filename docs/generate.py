@@ -1,7 +1,8 @@
-"""Pages that are made, not written: `python docs/generate.py` writes the equation index and the API reference.
+"""Generated pages: `python docs/generate.py` writes the equation index and the API reference, and fills in results.
 
-Both go to `docs/reference/`, which is not kept: the catalogue of the paper, the `Paper:` lines of docstrings and the
-contents page of the package are the only sources.
+The first two go to `docs/reference/`, which is not committed: the catalogue of the paper, the `Paper:` lines of
+docstrings and the contents page of the package are the only sources. Measured numbers on the other pages come from
+`docs/results/` (see `fill_results.py`).
 """
 
 import importlib
@@ -10,10 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from fill_results import fill
+
 import ggpi
 from ggpi.cli import equations
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
 MODULES = ("rewards", "envs", "data", "policies", "ghm", "diagnosis")
 """Packages whose public names stand beside those of `ggpi` itself."""
 
@@ -24,9 +28,9 @@ def equation_index() -> str:
     lines = [
         "# Equation index",
         "",
-        "Every numbered item of the paper, in its order, and where it is in code, tests and experiments. This page is",
-        "made from `src/ggpi/equations.toml` and the `Paper:` lines of docstrings; `ggpi eq 3.2` prints the same with",
-        "line numbers.",
+        "Every numbered item of the paper, in order, and where it is in code, tests and experiments. This page is",
+        "generated from `src/ggpi/equations.toml` and the `Paper:` lines of docstrings; `ggpi eq 3.2` prints the same",
+        "with line numbers.",
         "",
         "| item | what it is | in code | tests and experiments |",
         "|---|---|---|---|",
@@ -51,8 +55,8 @@ def api_reference() -> str:
     lines = [
         "# API reference",
         "",
-        "The public names of `ggpi`, in the paper's order. The last line of each tells where it comes from: an item",
-        "of the paper, or why it is here though the paper does not have it.",
+        "The public names of `ggpi`, in the paper's order. A docstring that ends with `Paper:` names the item of the",
+        "paper that it implements.",
         "",
     ]
     for heading, names in sections():
@@ -103,6 +107,10 @@ def main() -> None:
     REFERENCE.mkdir(exist_ok=True)
     for name, text in (("equations.md", equation_index()), ("api.md", api_reference())):
         (REFERENCE / name).write_text(text, encoding="utf-8")
+    for page in (DOCS.parent / "README.md", *DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if text != fill(text):
+            page.write_text(fill(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""`python docs/keep_figure.py DIR NAME` keeps the figure of a run as `docs/figures/NAME.png`, in few bytes.
+"""`python docs/keep_figure.py DIR NAME` keeps the figure of a run as a small `docs/figures/NAME.png`.
 
-At most 1300 pixels wide, in at most 256 colours; a picture that is still larger than 150 kB is refused.
+At most 1300 pixels wide and 256 colours; a figure that is still larger than 150 kB is rejected.
 """
 
 import sys
@@ -20,10 +20,10 @@ def keep(source: Path, target: Path) -> int:
     size = target.stat().st_size
     if size > LARGEST:
         target.unlink()
-        raise SystemExit(f"{target.name} would have {size} bytes, at most {LARGEST} are kept")
+        raise SystemExit(f"{target.name} would have {size} bytes, the limit is {LARGEST}")
     return size
 
 
 if __name__ == "__main__":
-    given, name = sys.argv[1:]
-    print(keep(Path(given) / "figure.png", FIGURES / f"{name}.png"), "bytes")
+    directory, name = sys.argv[1:]
+    print(keep(Path(directory) / "figure.png", FIGURES / f"{name}.png"), "bytes")

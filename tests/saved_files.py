@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
+import linear_gaussian  # noqa: F401 - registers a class of the saved directories
+import ring  # noqa: F401
 from ggpi.storage import arrays as io
 
 SAVED = Path(__file__).parent / "data" / "saved"

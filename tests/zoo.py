@@ -19,11 +19,13 @@ import ggpi.ghm
 import ggpi.ghm.spline_flow
 import ggpi.ghm.vae
 from ggpi.diagnosis.distances import energy_distance
-from ggpi.envs import LinearGaussian, Ring, WorldVectorEnv
+from ggpi.envs import GymVectorEnv
 from ggpi.ghm import ExactGHM
 from ggpi.ghm.exact import Simulator
 from ggpi.ghm.one_step import unroll
 from ggpi.policies.linear import linear_policy
+from linear_gaussian import LinearGaussian
+from ring import Ring
 
 BETA = 0.8
 KEY = jax.random.key(0)
@@ -87,7 +89,7 @@ class Unrolled(eqx.Module):
 
 @cache
 def transitions() -> ggpi.Transitions:
-    return ggpi.collect(WorldVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
+    return ggpi.collect(GymVectorEnv(SYSTEM, 64, 60), [FEEDBACK], 64 * 120, seed=0)
 
 
 @cache
@@ -95,28 +97,28 @@ def fitted(model: Any, loss: str) -> dict[float, tuple[Any, Any]]:
     """Models of each horizon, before and after training; with CETD the one-step model too."""
     start = []
 
-    def watch(step, models):
-        if step == 0:
-            start.append(jax.tree.map(jnp.array, models))
+    def keep(report):
+        if report.step == 0:
+            start.append(jax.tree.map(jnp.array, report.models))
 
     alpha = (1.0,) if loss == "cetd" else ()
     ghms = ggpi.fit(
         [FEEDBACK],
         transitions(),
-        BETA,
-        alpha,
+        gamma=BETA,
+        alpha=alpha,
         key=KEY,
         model=model,
         loss=loss,
         learning_rate=5e-3,
         steps=500,
-        watch=watch,
+        callbacks=[keep],
     )
     return {
         horizon: tuple(
             jax.tree.map(lambda leaf, i=i: leaf[i], stack) for stack, i in ((start[0], place), (models, 0))
         )
-        for place, (horizon, models) in enumerate(ghms.models.items())
+        for place, (horizon, models) in enumerate(zip(ghms.horizons, ghms.models, strict=True))
     }
 
 

@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 import ggpi
 from ggpi.lab import style
-from ggpi.mdp.tabular import composition_weights
+from ggpi.switching import composition_weights
 
 HERE = Path(__file__).parent
 GAMMA, ALPHA, SLIP = 0.9, 1 / 9, 0.1

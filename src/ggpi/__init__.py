@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.evaluation.exact import evaluate as evaluate
     from ggpi.evaluation.sampled import evaluate_sampled as evaluate_sampled
     from ggpi.ghm.base import GHMs as GHMs
-    from ggpi.ghm.exact import exact_ghms as exact_ghms
+    from ggpi.ghm.base import exact_ghms as exact_ghms
     from ggpi.improvement import improve as improve
     from ggpi.improvement import policy_iteration as policy_iteration
     from ggpi.improvement import policy_iteration_sampled as policy_iteration_sampled
@@ -51,7 +51,7 @@ _NAMES = {
     "TabularPolicy": "policies.tabular",
     "q_star": "mdp.optimal",
     # §2 Geometric horizon models
-    "exact_ghms": "ghm.exact",
+    "exact_ghms": "ghm.base",
     "GHMs": "ghm.base",
     # §3 Geometric switching policies and their values
     "GSP": "switching",

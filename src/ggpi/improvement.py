@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike
 
 from ggpi.evaluation import QValues, evaluate, evaluate_sampled, ghm_draws
 from ggpi.ghm import GHMs, exact_ghms, joined_ghms
-from ggpi.mdp.tabular import TabularMDP, check_alpha
+from ggpi.mdp.tabular import TabularMDP
 from ggpi.mdp.ties import UNKNOWN, is_best
 from ggpi.policies import TabularPolicy
 from ggpi.rewards import Reward
-from ggpi.switching import GSPs, compositions, missing_suffixes
+from ggpi.switching import GSPs, check_alpha, compositions, missing_suffixes
 from ggpi.types import Key, Scalar, real, reals, whole
 
 Ties = Literal["uniform", "first", "random"]

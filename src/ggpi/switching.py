@@ -7,6 +7,9 @@ action is then chosen by πᵢ₊₁. So πᵢ acts for Geometric(αᵢ) ≥ 1 s
 Repeating the last policy changes nothing: π₁ → π₂ → π₂ is π₁ → π₂. Repeating another one does:
 π₁ → π₁ → π₂ stays longer with π₁. A GSP is stored without repeats of its last policy, so that
 equal behaviour with equal (policies, α) means equal objects.
+
+    β  = γ (1 − α), derived and never given beside α
+    wₘ = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ)  for m < n,   wₙ = ∏_{i<n} (γ−βᵢ)/(1−βᵢ)
 """
 
 from __future__ import annotations
@@ -16,10 +19,72 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import SupportsIndex
+from typing import NamedTuple, SupportsIndex
 
-from ggpi.mdp.tabular import check_alpha
-from ggpi.types import Scalar, reals, whole
+import numpy as np
+
+from ggpi.mdp.tabular import check_gamma
+from ggpi.types import Scalar, real, reals, whole
+
+
+def check_alpha(alpha: object) -> float:
+    """α as a Python float; raises unless it is a number in (0, 1]."""
+    number = real(alpha, "α, the probability of a switch,")
+    if not 0 < number <= 1:
+        raise ValueError(f"α, the probability of a switch, lies in (0, 1], got {number}")
+    return number
+
+
+def beta_of(gamma: Scalar, alpha: Scalar) -> float:
+    """β = γ (1 − α): the horizon of a segment that ends with probability α."""
+    return check_gamma(gamma) * (1 - check_alpha(alpha))
+
+
+def composition_weights(gamma: Scalar, alphas: Sequence[Scalar]) -> np.ndarray:
+    """w₁ … wₙ for n − 1 switches with the given α's; they sum to 1.
+
+    Paper: Lem B.2, Prop 2.5, Eq 5
+    """
+    gamma = check_gamma(gamma)
+    betas = np.array([beta_of(gamma, alpha) for alpha in alphas])
+    continuing = np.cumprod(np.concatenate([[1.0], (gamma - betas) / (1 - betas)]))
+    stopping = np.append((1 - gamma) / (1 - betas), 1.0)
+    return continuing * stopping
+
+
+class Segment(NamedTuple):
+    """One segment of a switching policy; equal for GSPs that agree up to its end."""
+
+    policy: int
+    alpha: float | None
+    """The probability of the switch that ends it; None for the last, which never ends."""
+    horizon: float
+    """Its end is distributed as μ^π at this horizon: β, or γ for the last."""
+    start: float
+    """The weight of r^π where it starts, with the action that starts it; 0 for the first."""
+    end: float
+    """The weight of r^π where it ends."""
+
+
+def segments(policies: Sequence[int], alphas: Sequence[float], gamma: float) -> tuple[Segment, ...]:
+    """The segments of π₁ →(α₁) … πₙ; repeats of the last policy are kept as they are.
+
+    Segment m < n is drawn from μ^{πₘ} at βₘ, the last from μ^{πₙ} at γ; πₘ chooses the action that starts segment m.
+    With r(x, a) earned on leaving,
+
+        Q^ν = r(x, a) + γ/(1−γ) · E[ Σ_{m<n} wₘ ((1−αₘ) r^{πₘ} + αₘ r^{πₘ₊₁})(X^(m)) + wₙ r^{πₙ}(X′) ].
+
+    Read segment by segment, r^π of its own policy alone counts at both its ends: with weight αₘ₋₁wₘ₋₁ where it starts
+    and (1−αₘ)wₘ where it ends (wₙ for the last). Both actions at a switch are needed: to count only the one that
+    continues is biased.
+
+    Paper: Thm 3.2
+    """
+    weights = composition_weights(gamma, alphas).tolist()
+    horizons = [*(beta_of(gamma, alpha) for alpha in alphas), gamma]
+    starts = [0.0, *(alpha * w for alpha, w in zip(alphas, weights, strict=False))]
+    ends = [*((1 - alpha) * w for alpha, w in zip(alphas, weights, strict=False)), weights[-1]]
+    return tuple(map(Segment, policies, (*alphas, None), horizons, starts, ends))
 
 
 @dataclass(frozen=True)
@@ -60,6 +125,10 @@ class GSP:
     def suffix(self) -> GSP | None:
         """π₂ →(α₂) … πₙ, what is left after the first switch; None for a single policy."""
         return GSP(self.policies[1:], self.alphas[1:]) if len(self) > 1 else None
+
+    def segments(self, gamma: float) -> tuple[Segment, ...]:
+        """What a sample of this GSP's future is composed of; see `segments`."""
+        return segments(self.policies, self.alphas, gamma)
 
     def name(self, names: Sequence[str] | None = None) -> str:
         """Readable, such as `left →(1/9) up`."""

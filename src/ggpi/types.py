@@ -40,6 +40,13 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class Actor(Protocol):
+    """All that collecting, learning and planning need of a policy."""
+
+    def sample(self, state: Any, *, key: Key) -> Any: ...
+
+
+@runtime_checkable
 class GHM(Protocol):
     """A generative model of μ(·|x, a), the state after a geometric time.
 

@@ -7,12 +7,16 @@ pytest.importorskip("mujoco")
 
 import ggpi
 from ggpi.lab.ant import depth_radius as ant_depth_radius
+from ggpi.lab.ant import depth_radius_figure as ant_depth_radius_figure
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant import training_budget as ant_training_budget
+from ggpi.lab.ant import training_budget_figure as ant_training_budget_figure
 from ggpi.lab.ant import transfer as ant_transfer
+from ggpi.lab.ant import transfer_figure as ant_transfer_figure
 from ggpi.lab.ant import visualise as ant_visualise
+from ggpi.lab.ant import visualise_figure as ant_visualise_figure
 from ggpi.lab.ant.calibration import calibration, ratios
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 
 
 @pytest.fixture(autouse=True)
@@ -22,32 +26,32 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 @pytest.mark.slow
 def test_transfer_compares_agents_on_the_same_starts():
-    metrics = ant_transfer.run(ant_transfer.Config.tiny())
+    metrics = ant_transfer.run(ant_transfer.PRESETS["tiny"])
     assert sum(case["mean"] for case in metrics["table"]) == pytest.approx(100)
     assert set(metrics["curves"]) == set(metrics["oracle"]) == {"1", "2"}
     assert {"right alone", "random switching", "MPC, one-step model"} <= set(metrics["baselines"])
     assert all(np.isfinite(list(row.values())).all() for row in metrics["ratios"].values())
-    assert len(ant_transfer.table(metrics)) == 3
-    assert len(ant_transfer.plot(metrics).axes) == 3
+    assert len(ant_transfer_figure.table(metrics)) == 3
+    assert len(ant_transfer_figure.plot(metrics).axes) == 3
 
 
 @pytest.mark.slow
 def test_budget_and_radius_have_a_row_for_each_setting():
-    budget = ant_training_budget.run(ant_training_budget.Config.tiny())
+    budget = ant_training_budget.run(ant_training_budget.PRESETS["tiny"])
     assert budget["steps"] == [10, 60]
-    ant_training_budget.table(budget), ant_training_budget.plot(budget)
-    radius = ant_depth_radius.run(ant_depth_radius.Config.tiny())
+    ant_training_budget_figure.table(budget), ant_training_budget_figure.plot(budget)
+    radius = ant_depth_radius.run(ant_depth_radius.PRESETS["tiny"])
     assert set(radius["success"]) == {"radius-1", "distance-1"}
     assert {"1", "2", "left alone", "random switching", "MPC, one-step model"} <= set(
         radius["success"]["radius-1"]
     )
     assert "MPC, one-step model" in budget["runs"][0]["success"] and "up alone" in budget["baselines"]
-    ant_depth_radius.table(radius), ant_depth_radius.plot(radius)
+    ant_depth_radius_figure.table(radius), ant_depth_radius_figure.plot(radius)
 
 
 @pytest.mark.slow
 def test_pictures_show_plans_and_paths(capsys):
-    metrics = as_stored(ant_visualise.run(ant_visualise.Config.tiny()))
+    metrics = as_stored(ant_visualise.run(ant_visualise.PRESETS["tiny"]))
     assert "Models against simulation" in capsys.readouterr().err, "told before anything is planned"
     assert set(metrics["baselines"]) == {
         "right alone",
@@ -58,7 +62,7 @@ def test_pictures_show_plans_and_paths(capsys):
     }
     assert [agent["depth"] for agent in metrics["agents"]] == [1, 2]
     assert all(len(agent["path"]) == 7 for agent in metrics["agents"])
-    ant_visualise.table(metrics), ant_visualise.plot(metrics)
+    ant_visualise_figure.table(metrics), ant_visualise_figure.plot(metrics)
 
 
 def test_cases_of_table_1():

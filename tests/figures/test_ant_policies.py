@@ -7,14 +7,15 @@ pytest.importorskip("mujoco")
 
 import ggpi
 from ggpi.lab.ant import base_policies as experiment
+from ggpi.lab.ant import base_policies_figure as experiment_figure
 from ggpi.storage.pretrained import names, provenance
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    from ggpi.lab.contract import as_stored
+    from ggpi.lab.cells import as_stored
 
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_shipped_policies_are_four_with_names_and_a_history():
@@ -47,6 +48,6 @@ def test_the_untrained_ablation_does_not_walk(metrics):
 
 @pytest.mark.slow
 def test_table_and_figure_come_from_metrics(metrics):
-    bar, ablation = experiment.table(metrics)
+    bar, ablation = experiment_figure.table(metrics)
     assert bar.row_count == 4 and ablation.row_count == 2
-    assert len(experiment.plot(metrics).axes) == 6
+    assert len(experiment_figure.plot(metrics).axes) == 6

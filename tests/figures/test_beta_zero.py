@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 
 from chance import error_of_mean
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import beta_zero as experiment
+from ggpi.lab.finite import beta_zero_figure as experiment_figure
 
-NUM_SAMPLES = experiment.Config.tiny().num_samples
+NUM_SAMPLES = experiment.PRESETS["tiny"].num_samples
 GRID = np.array([experiment.Config.height, experiment.Config.width])
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_panels(metrics):
@@ -63,6 +64,6 @@ def test_more_models_than_policies_are_refused():
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert experiment.table(metrics).row_count == 6
-    titles = [ax.get_title() for ax in experiment.plot(metrics).axes]
+    assert experiment_figure.table(metrics).row_count == 6
+    titles = [ax.get_title() for ax in experiment_figure.plot(metrics).axes]
     assert len(titles) == 6 and titles[5].startswith("(f) β = 0.8, n = 3: right → up → right")

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import cetd_dynamics as experiment
+from ggpi.lab.finite import cetd_dynamics_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
@@ -14,7 +15,7 @@ def metrics():
     """64 runs, so that means can be told apart: the worlds' errors differ by 0.026 ± 0.0025, ten deviations, and
     those of the learners by more.
     """
-    return as_stored(experiment.run(dataclasses.replace(experiment.Config.tiny(), num_seeds=64)))
+    return as_stored(experiment.run(dataclasses.replace(experiment.PRESETS["tiny"], num_seeds=64)))
 
 
 def test_fixed_points_are_fixed(metrics):
@@ -54,7 +55,7 @@ def test_thinning_keeps_the_early_and_the_last():
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert experiment.table(metrics).row_count == 4
-    figure = experiment.plot(metrics)
+    assert experiment_figure.table(metrics).row_count == 4
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 4
     figure.canvas.draw()

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from ggpi import envs
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import chain as experiment
+from ggpi.lab.finite import chain_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_the_papers_table(metrics):
@@ -57,8 +58,8 @@ def test_short_chains_are_refused():
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    policies, steps = experiment.table(metrics)
+    policies, steps = experiment_figure.table(metrics)
     assert policies.row_count == 5 and steps.row_count == 3
-    figure = experiment.plot(metrics)
+    figure = experiment_figure.plot(metrics)
     lines = {line.get_label().split(":")[0]: list(line.get_ydata()) for line in figure.axes[2].lines}
     assert lines["policy iteration"] == [3, 4, 6] and lines["depth-2 GGPI"] == [2, 2, 2]

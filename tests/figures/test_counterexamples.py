@@ -2,13 +2,14 @@
 
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import counterexamples as experiment
+from ggpi.lab.finite import counterexamples_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_no_markov_policy_has_this_q(metrics):
@@ -48,8 +49,8 @@ def test_an_open_set_loses_and_its_closure_wins(metrics):
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert experiment.table(metrics).row_count == 3
-    figure = experiment.plot(metrics)
+    assert experiment_figure.table(metrics).row_count == 3
+    figure = experiment_figure.plot(metrics)
     assert [ax.get_title()[:3] for ax in figure.axes[:3]] == ["D.1", "D.2", "D.3"]
     words = [text.get_text() for text in figure.axes[5].texts]
     assert "+2" in words and "−1" in words

@@ -1,13 +1,16 @@
 """Discrete actions: the experiment's form, its simulator, and its oracle."""
 
+import sys
+
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.discrete import control as experiment
+from ggpi.lab.discrete import control_figure as experiment_figure
 from ggpi.lab.discrete.environments import WORLDS
 from ggpi.lab.discrete.oracle import Oracle
 from ggpi.rewards import arrival, target
@@ -15,7 +18,7 @@ from ggpi.rewards import arrival, target
 
 @pytest.mark.slow
 def test_the_tiny_run_has_every_way_of_acting():
-    config = experiment.Config.tiny()
+    config = experiment.PRESETS["tiny"]
     metrics = as_stored(experiment.run(config))
     (panel,) = metrics["panels"]
     for scores in panel["tasks"].values():
@@ -24,8 +27,16 @@ def test_the_tiny_run_has_every_way_of_acting():
         for mode in experiment.MODES:
             assert {f"{mode}, depth 1", f"{mode}, no terminal"} <= set(names)
         assert names[-2:] == ["head, true futures", "all, true futures"]
-    assert len(experiment.table(metrics)) == len(panel["tasks"])
-    assert len(experiment.plot(metrics).axes) == len(panel["tasks"])
+    assert len(experiment_figure.table(metrics)) == len(panel["tasks"])
+    assert len(experiment_figure.plot(metrics).axes) == len(panel["tasks"])
+
+
+def test_a_lacking_package_is_named_before_anything_runs(monkeypatch):
+    for module in [module for module in sys.modules if module.startswith("gymnasium.envs.box2d")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    with pytest.raises(ModuleNotFoundError, match=r"LunarLander-v3' needs .*'\.\[box2d\]'"):
+        experiment.run(experiment.Config(), lambda tasks: pytest.fail("a cell was computed"))
 
 
 def test_the_simulator_is_gymnasiums_cart_pole():

@@ -2,13 +2,14 @@
 
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import four_rooms_policy_iteration as experiment
+from ggpi.lab.finite import four_rooms_policy_iteration_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def by_depth(metrics, start, variant):
@@ -58,11 +59,11 @@ def test_censored_runs_are_counted_and_said(metrics):
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    tables = experiment.table(metrics)
+    tables = experiment_figure.table(metrics)
     assert sum(table.row_count for table in tables) == len(metrics["summary"])
     for start, table in zip(experiment.STARTS, tables, strict=True):
         censored = [row["censored"] > 0 for row in metrics["summary"] if row["start"] == start]
         assert [cell.startswith("≥") for cell in table.columns[2].cells] == censored
-    figure = experiment.plot(metrics)
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 4
     figure.canvas.draw()

@@ -2,13 +2,14 @@
 
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import four_rooms_transfer as experiment
+from ggpi.lab.finite import four_rooms_transfer_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def optimal(metrics, world):
@@ -62,6 +63,6 @@ def test_states_are_listed(metrics, world):
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert [table.row_count for table in experiment.table(metrics)] == [3, 3]
-    titles = [ax.get_title() for ax in experiment.plot(metrics).axes]
+    assert [table.row_count for table in experiment_figure.table(metrics)] == [3, 3]
+    titles = [ax.get_title() for ax in experiment_figure.plot(metrics).axes]
     assert titles[2] == "GGPI, depth 3\n101 of 104 states optimal" and len(titles) == 6

@@ -5,13 +5,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.models import losses as experiment
+from ggpi.lab.models import losses_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 @pytest.mark.slow
@@ -53,8 +54,8 @@ def test_ll2td_is_the_worst_loss_of_a_flow_as_in_fig_18(metrics):
 
 @pytest.mark.slow
 def test_table_and_figure_come_from_metrics(metrics):
-    assert [shown.row_count for shown in experiment.table(metrics)] == [6]
-    figure = experiment.plot(metrics)
+    assert [shown.row_count for shown in experiment_figure.table(metrics)] == [6]
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 3
     figure.canvas.draw()
 
@@ -63,4 +64,4 @@ def test_bad_config():
     with pytest.raises(ValueError, match="no world is called"):
         experiment.Config(worlds=("moon",))
     with pytest.raises(ValueError, match="multiple of 250"):
-        dataclasses.replace(experiment.Config.tiny(), every=100)
+        dataclasses.replace(experiment.PRESETS["tiny"], every=100)

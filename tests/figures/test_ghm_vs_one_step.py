@@ -5,13 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ggpi.lab.contract import as_stored
+from ggpi.diagnosis.distances import nearest
+from ggpi.lab.cells import as_stored
 from ggpi.lab.models import one_step as experiment
+from ggpi.lab.models import one_step_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def curve(metrics, kind):
@@ -40,7 +42,7 @@ def test_nearest_states_have_a_distance_and_a_time():
     paths = np.zeros((1, 2, 3, 2))
     paths[0, 0, :, 0] = [1, 2, 3]
     paths[0, 1, :, 1] = [1, 2, 3]
-    errors, times = experiment.nearest(np.array([[[2.5, 0.0], [0.0, 1.2], [3.0, 4.0]]]), paths)
+    errors, times = nearest(np.array([[[2.5, 0.0], [0.0, 1.2], [3.0, 4.0]]]), paths)
     np.testing.assert_allclose(errors, [[0.5, 0.2, 10**0.5]])
     assert times[0, 1] == 1 and times[0, 0] in (2, 3) and times[0, 2] == 3
 
@@ -51,12 +53,12 @@ def test_horizons_are_sorted():
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert experiment.table(metrics).row_count == 3
-    figure = experiment.plot(metrics)
+    assert experiment_figure.table(metrics).row_count == 3
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 2
     figure.canvas.draw()
 
 
 def test_bad_config():
     with pytest.raises(ValueError, match="multiple of together"):
-        dataclasses.replace(experiment.Config.tiny(), num_seeds=3, together=2)
+        dataclasses.replace(experiment.PRESETS["tiny"], num_seeds=3, together=2)

@@ -6,15 +6,16 @@ import pytest
 
 from chance import error_of_mean
 from ggpi import rewards
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.iteration import learned_policy_iteration as experiment
+from ggpi.lab.iteration import learned_policy_iteration_figure as experiment_figure
 from ggpi.lab.iteration import policies as parts
 from ggpi.lab.iteration.coin_corridor import CoinCorridor
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 def test_the_first_learned_improvement_beats_the_first_policy(metrics):
@@ -23,9 +24,9 @@ def test_the_first_learned_improvement_beats_the_first_policy(metrics):
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    (table,) = experiment.table(metrics)
+    (table,) = experiment_figure.table(metrics)
     assert table.row_count == 3  # depth 2, and two of exact models
-    experiment.plot(metrics).canvas.draw()
+    experiment_figure.plot(metrics).canvas.draw()
 
 
 def test_with_exact_models_depth_2_reaches_the_stated_return_first():
@@ -47,11 +48,11 @@ def test_returns_are_what_a_long_simulation_earns():
     for t in range(20):
         actions = np.asarray(policy.sample(states, key=jax.random.fold_in(jax.random.key(0), t)))
         states = world.step(states, actions, rng)
-        earned += gamma**t * np.array(world.paid)[world.cell(states)]
-    exact = world.mdp.v(np.full((7, 4), 0.25), rewards.arrival(world.paid), gamma)
+        earned += gamma**t * np.array(world.arrival_rewards)[world.cell(states)]
+    exact = world.mdp.v(np.full((7, 4), 0.25), rewards.arrival(world.arrival_rewards), gamma)
     share = parts.score(world, policy, gamma)
     optimum = exact.mean() / share
-    width = 2 * np.ptp([*world.paid, 0])
+    width = 2 * np.ptp([*world.arrival_rewards, 0])
     assert abs(earned.mean() - share * optimum) < error_of_mean(earned.std(), len(earned), width)
     assert optimum > exact.mean()
 

@@ -11,6 +11,7 @@ from ggpi.lab import agents as planners
 from ggpi.lab.maze import scores as maze_scores
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze import transfer as maze_transfer
+from ggpi.lab.maze import transfer_figure as maze_transfer_figure
 from ggpi.switching import compositions
 
 
@@ -21,14 +22,14 @@ def own_cache(tmp_path_factory, monkeypatch):
 
 @pytest.mark.slow
 def test_run_has_every_number():
-    metrics = maze_transfer.run(maze_transfer.Config.tiny())
+    metrics = maze_transfer.run(maze_transfer.PRESETS["tiny"])
     assert set(metrics["learned"]) == set(metrics["oracle"]) == set(metrics["same_episodes"]) == {"2", "3"}
     assert {"right alone", "random switching", "guide who knows the maze"} <= set(metrics["baselines"])
     assert all(np.isfinite(list(row.values())).all() for row in metrics["calibration"])
     assert metrics["targets"] == {"2": [(3, 1), (3, 2)]}
     assert metrics["depth_3_needed"]["learned"]["maze"] == "UMaze"
-    assert len(maze_transfer.table(metrics)) == 4
-    assert len(maze_transfer.plot(metrics).axes) == 4
+    assert len(maze_transfer_figure.table(metrics)) == 4
+    assert len(maze_transfer_figure.plot(metrics).axes) == 4
 
 
 @pytest.mark.slow

@@ -5,13 +5,14 @@ import dataclasses
 import pytest
 
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.lab.models import ablations as experiment
+from ggpi.lab.models import ablations_figure as experiment_figure
 
 
 @pytest.fixture(scope="module")
 def metrics():
-    return as_stored(experiment.run(experiment.Config.tiny()))
+    return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
 @pytest.mark.slow
@@ -26,7 +27,7 @@ def test_one_setting_at_a_time():
     for name, setting in experiment.SETTINGS.items():
         changed = [field for field, value in dataclasses.asdict(setting).items() if value != default[field]]
         assert len(changed) == {"default": 0, "paper": 4}.get(name, 2 if name.startswith("one-step-") else 1)
-    texts = [experiment.describe(name) for name in experiment.SETTINGS]
+    texts = [experiment_figure.describe(name) for name in experiment.SETTINGS]
     assert len(set(texts)) == len(texts)
 
 
@@ -37,8 +38,8 @@ def test_the_default_here_is_the_librarys():
 
 @pytest.mark.slow
 def test_table_and_figure_come_from_metrics(metrics):
-    assert [shown.row_count for shown in experiment.table(metrics)] == [2]
-    figure = experiment.plot(metrics)
+    assert [shown.row_count for shown in experiment_figure.table(metrics)] == [2]
+    figure = experiment_figure.plot(metrics)
     assert len(figure.axes) == 3
     figure.canvas.draw()
 

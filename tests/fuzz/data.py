@@ -31,7 +31,7 @@ from ggpi.data import (
     write_npy,
     write_npz,
 )
-from ggpi.data.buffer import FIELDS
+from ggpi.data.transitions import FIELDS
 
 STATES = np.sin(np.arange(26, dtype=np.float32)).reshape(13, 2)
 ENDS = np.array([False] * 5 + [True] + [False] * 5 + [True])

@@ -66,7 +66,8 @@ def fit(out: Path) -> None:
     policies = [linear_policy([[0.0]], push, 0.1, f"push {push}") for push in (-0.5, 0.5)]
     model = ggpi.ghm.vae.VAEConfig(width=4, depth=1)
     key = jax.random.key(0)
-    fit_models(policies, data, 0.9, 0.5, key=key, model=model, steps=3000, batch_size=16, out=out)
+    numbers = {"model": model, "steps": 3000, "batch_size": 16}
+    fit_models(policies, data, gamma=0.9, alpha=0.5, key=key, out=out, **numbers)
 
 
 def pretrain(out: Path) -> None:

@@ -367,7 +367,7 @@ def _check_policy_iteration(mdp, reward, policies, case, truth) -> None:
 
 
 def _check_howard(mdp, reward, policies, case, truth) -> None:
-    found = optimal.policy_iteration(mdp, reward, case.gamma, policy=policies[0])
+    found = optimal.howard(mdp, reward, case.gamma, policy=policies[0])
     assert found.stopped == "stable policy", found.stopped
     truth().compare(found.q, truth().q([found.pi]))
     _is_optimal(truth(), found.pi)

@@ -24,9 +24,8 @@ import ggpi
 import saved_files
 from ggpi.data import Transitions
 from ggpi.evaluation.values import QValues
-from ggpi.ghm.base import GHMs
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.rewards import Each, Reward
 from ggpi.storage.objects import Foreign
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ggpi.ghm import ExactGHM, compose
-from ggpi.mdp.tabular import beta_of, composition_weights
+from ggpi.switching import beta_of, composition_weights
 from worlds import ALPHAS, worlds
 
 TIMES = 400

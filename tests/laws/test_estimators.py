@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chance import error_of_mean
 from ggpi import GSP, compositions, evaluate, evaluate_sampled, exact_ghms, rewards
 from ggpi.evaluation import evaluate_gsp_sampled, evaluate_janner_sampled, evaluate_markov_sampled
-from ggpi.mdp.tabular import beta_of, composition_weights
+from ggpi.switching import beta_of, composition_weights
 from worlds import ALPHAS, bellman_q, bellman_q_gsp, switching_policies, visitation_series, worlds
 
 N = 1000

@@ -40,8 +40,8 @@ def test_the_mass_of_mu_at_a_terminal_state_is_the_discounted_chance_to_enter(wo
 def test_composition_stays_at_a_terminal_state(world, gsp):
     ghms = exact_ghms(world.mdp, list(world.pis), world.gamma, ALPHAS)
     assert (evaluate([gsp], ghms, world.r_action)[0][-1] == 0).all()
-    for horizon in ghms.models:
-        for ghm in ghms.models[horizon]:
+    for models in ghms.models:
+        for ghm in models:
             np.testing.assert_allclose(ghm.dense()[-1, :, -1], 1.0)
 
 

@@ -42,7 +42,7 @@ def test_every_cell_of_a_corridor_goes_to_its_end(length, gamma, terminal, spars
     found = ggpi.policy_iteration(mdp, reward, gamma, 0.25, newest_last=True, max_iterations=length + 2)
     assert found.stopped == "stable"
     np.testing.assert_array_equal(found.policy.pi[going, 1], 1.0)
-    howard = optimal.policy_iteration(mdp, reward, gamma, policy=np.full((length, 2), 0.5))
+    howard = optimal.howard(mdp, reward, gamma, policy=np.full((length, 2), 0.5))
     assert howard.stopped == "stable policy"
     np.testing.assert_array_equal(howard.pi[going, 1], 1.0)
     best = optimal.optimal_actions(howard.q, tolerance=RESOLUTION)
@@ -73,7 +73,7 @@ def test_scaled_rewards_have_the_same_policies(scale, world):
         found = [ggpi.policy_iteration(world.mdp, s * r, world.gamma, 0.5) for s in (1.0, scale)]
         assert found[0].stopped == found[1].stopped == "stable"
         np.testing.assert_array_equal(found[0].policy.pi, found[1].policy.pi)
-        howard = [optimal.policy_iteration(world.mdp, s * r, world.gamma) for s in (1.0, scale)]
+        howard = [optimal.howard(world.mdp, s * r, world.gamma) for s in (1.0, scale)]
         np.testing.assert_array_equal(howard[0].pi, howard[1].pi)
 
 

@@ -14,12 +14,14 @@ from jax.scipy.special import ndtr, ndtri
 import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.policies
-from ggpi.envs import LinearGaussian, ll2td_bias
-from ggpi.ghm.coordinates import fit_frame, stack_modules
-from ggpi.ghm.learned import AbstractDensityGHM
-from ggpi.learning.losses import LL2TD
+from ggpi._jax.batching import stack
+from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.ghm.coordinates import fit_frame
+from ggpi.learning.losses import LL2TD, Problem
 from ggpi.policies.linear import linear_policy
 from ggpi.types import GHM
+from linear_gaussian import LinearGaussian
+from ll2td_bias import ll2td_bias
 from zoo import BETA, KEY, LEARNED, ZOO
 
 every = pytest.mark.parametrize("specimen", ZOO, ids=lambda specimen: specimen.name)
@@ -141,14 +143,14 @@ def fit_ll2td(steps, batch_size):
     data = at_one_pair(20_000)
     ahead = LINE.sample_future([STATE], [ACTION], BETA, len(data), np.random.default_rng(1))
     frame = fit_frame(data.state, data.action, ahead, LINE.spec, None)
-    flow = stack_modules([ggpi.ghm.spline_flow.FlowConfig(hidden=32).build(frame, key=KEY)])
+    flow = stack([ggpi.ghm.spline_flow.FlowConfig(hidden=32).build(frame, key=KEY)])
     policy = linear_policy(LINE.gain, LINE.bias, LINE.action_std, low=-np.inf, high=np.inf)
     loss, bank, target = (
         LL2TD(sigma=SIGMA / 0.2),
         ggpi.policies.PolicyBank([policy]),
-        stack_modules([exact_line()]),
+        stack([exact_line()]),
     )
-    recorded, betas = loss.record(data, 1, [BETA]), jnp.array([BETA])
+    problem = Problem(loss.dataset(data, 1, [BETA]), bank, jnp.array([BETA]))
     adam = optax.adam(optax.linear_schedule(5e-3, 0.0, steps))
     arrays, static = eqx.partition(flow, eqx.is_array)
 
@@ -156,7 +158,7 @@ def fit_ll2td(steps, batch_size):
         arrays, moments = carry
 
         def total(flow):
-            losses, batch = loss.batch(flow, target, recorded, bank, betas, batch_size, key=key)
+            losses, batch = loss.batch(flow, target, problem, batch_size, key=key)
             return losses.sum(), batch
 
         flow = eqx.combine(arrays, static)

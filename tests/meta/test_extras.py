@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import ggpi
+from ggpi._jax.batching import stack
 from ggpi.cli.fit_directory import World, claim
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies import maze_policies, pendulum_policies
 from pythons import can_install, find_uv
@@ -53,12 +54,12 @@ assert [event.step for event in events.Scalars("loss")] == [1]
 """
 BEFORE = {"data": RECORDED}
 AFTER = {"ant": REACHER, "tensorboard": CURVES}
-LEFT = {"video": "out.mp4", "ant": "ant/figure.png"}
+LEFT = {"video": "out.mp4", "ant": "ant/figure.png", "box2d": "lander/figure.png"}
 """What a command leaves behind, if not `results`."""
 
 
 def test_every_extra_for_users_is_documented():
-    assert {extra for extra, _ in ROWS} == {"ant", "maze", "data", "video", "tensorboard"}
+    assert {extra for extra, _ in ROWS} == {"ant", "box2d", "maze", "data", "video", "tensorboard"}
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +85,10 @@ def folder(tmp_path_factory):
     np.savez(folder / "flat.npz", **flat)
     spec = ggpi.StateSpec(("cos", "sin", "speed"))
     frame = fit_frame(data.state, data.action, data.next_state, spec, None)
-    models = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(0))])
+    models = stack([VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(0))])
     policies = tuple(pendulum_policies()[:1])
     claim(folder / "models", World("Pendulum-v1", spec.names), {})
-    ggpi.save(folder / "models" / "models", GHMs(policies, 0.9, (0.5,), {0.9: models, 0.45: models}))
+    ggpi.save(folder / "models" / "models", GHMs(policies, 0.9, (0.5,), (models, models)))
     return folder
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ggpi.cli import main as cli
-from ggpi.cli.fit import WorldConfig
-from ggpi.cli.options import parser
+from ggpi.cli.config import read_config
+from ggpi.cli.fit_environment import WorldConfig
+from ggpi.cli.main import parser
 from ggpi.lab import EXPERIMENTS, contract
 
 ROOT = Path(__file__).parents[2]
@@ -71,10 +71,10 @@ def test_commands_in_words_are_understood(line):
     options, rest = parser().parse_known_args(shlex.split(line)[1:])
     if options.command == "run":
         assert options.name in EXPERIMENTS
-        config = getattr(contract.experiment(options.name).Config, options.preset)()
-        assert cli.read_config("ggpi run", config, rest) is not None
+        config = contract.experiment(options.name).PRESETS[options.preset]
+        assert read_config("ggpi run", config, rest) is not None
     elif options.command == "fit":
-        assert cli.read_config("ggpi fit", WorldConfig, rest).env
+        assert read_config("ggpi fit", WorldConfig, rest).env
     else:
         assert not rest
 

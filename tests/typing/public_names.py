@@ -7,6 +7,7 @@ import numpy as np
 
 import ggpi
 import ggpi.agent.agent
+import ggpi.diagnosis.comparison
 import ggpi.evaluation
 
 mdp = ggpi.envs.four_rooms()
@@ -24,6 +25,10 @@ assert_type(ggpi.improve(q), ggpi.TabularPolicy)
 agent = ggpi.GGPIAgent(ghms, ggpi.rewards.target([0.0, 1.0], radius=0.3), depth=2)
 assert_type(agent.act(np.zeros(2), key=jax.random.key(0)), np.ndarray)
 assert_type(agent.plan(np.zeros(2), key=jax.random.key(0)), ggpi.agent.agent.Plan)
+assert_type(agent.predict(np.zeros(2))[0], np.ndarray)
+assert_type(
+    ggpi.compare("Pendulum-v1", ghms, q, agents={"depth 2": agent}), ggpi.diagnosis.comparison.Comparison
+)
 data = ggpi.data.read_npz("data.npz")
 assert_type(data, ggpi.Transitions)
 assert_type(ggpi.fit(policies, data, gamma=0.9, alpha=0.1, key=jax.random.key(0)), ggpi.GHMs)

@@ -11,7 +11,8 @@ import scipy.sparse
 import ggpi
 from ggpi import GSP, TabularMDP, TabularPolicy, rewards
 from ggpi.mdp.optimal import q_star
-from ggpi.mdp.tabular import beta_of, check_alpha, check_gamma, composition_weights
+from ggpi.mdp.tabular import check_gamma
+from ggpi.switching import beta_of, check_alpha, composition_weights
 from ggpi.types import real, reals, whole
 
 GAMMA = 0.75

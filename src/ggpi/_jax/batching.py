@@ -1,6 +1,7 @@
 """Batches: modules stacked along a leading axis, and functions of one thing applied to many.
 
 stack         modules of one structure → one module whose arrays have a leading axis
+part_of       one or some of the modules of a stack
 over_axes     vectorises a function over a number of leading axes of all its arguments
 over_vectors  a function of one state vector → states with any leading axes
 over_states   the same, where integers are states of a finite MDP
@@ -25,6 +26,11 @@ Function = Callable[..., Any]
 def stack(modules: Sequence[T]) -> T:
     """Modules of one structure as one module with a leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modules)
+
+
+def part_of(stacked: T, rows: int | slice) -> T:
+    """One or some of the modules of a stack."""
+    return jax.tree.map(lambda leaf: leaf[rows], stacked)
 
 
 def over_axes(function: Function, count: int) -> Function:

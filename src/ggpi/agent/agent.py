@@ -41,7 +41,6 @@ from ggpi.evaluation.planning import (
     values_on_host,
 )
 from ggpi.evaluation.rewards import OnHost, checked_payment
-from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.stepping import (
     one_step_model,
     step_of,
@@ -50,8 +49,7 @@ from ggpi.evaluation.stepping import (
     stepped_values_on_host,
 )
 from ggpi.evaluation.tree import build_tree
-from ggpi.ghm.base import GHMs
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs
 from ggpi.types import Key, whole
@@ -183,7 +181,7 @@ class GGPIAgent:
         values = checked_payment(reward, spaces.state, spaces.action, spaces.sizes)
         self.reward = Reward(reward.form, values)
         if previous is None or previous.form != reward.form:
-            paths = [segments_of(gsp, self.ghms.gamma) for gsp in self.gsps]
+            paths = [gsp.segments(self.ghms.gamma) for gsp in self.gsps]
             self._tree, self._paths = build_tree(paths, self.ghms, reward.form)
 
     def _decide(self, states: jax.Array, keep: bool, key: Key) -> tuple[Any, ...]:

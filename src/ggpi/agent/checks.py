@@ -20,9 +20,8 @@ from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.rewards import UNTRACEABLE
 from ggpi.evaluation.tree import Block
-from ggpi.ghm.base import GHMs
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.storage.objects import Foreign
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
 from ggpi.types import whole
@@ -31,6 +30,8 @@ MOST = 2**17
 """Switching policies of one agent; more take gigabytes and minutes before the first sample is drawn."""
 SECONDS_PER_SAMPLE = 4e-6
 """What the ant's models take on two cores."""
+SECONDS_PER_LEVEL = 2.0
+"""What compiling takes for each level of depth, with two policies and models of `fit`'s default size."""
 
 
 @dataclass(frozen=True)
@@ -168,12 +169,13 @@ def _check_depth(num_policies: int, depth: int) -> None:
 
 
 def warn_if_slow(gsps: GSPs, num_samples: int) -> None:
-    """Says what an action will cost if that is more than some seconds."""
-    seconds = len(gsps) * num_samples * SECONDS_PER_SAMPLE
-    if seconds > 4:
+    """Warns if an action or its compilation takes long."""
+    seconds, compiling = len(gsps) * num_samples * SECONDS_PER_SAMPLE, gsps.depth * SECONDS_PER_LEVEL
+    if seconds > 4 or compiling > 15:
         warnings.warn(
-            f"{len(gsps):,} switching policies with {num_samples} samples each: an action takes roughly "
-            f"{seconds:.0f} s on two cores, the first one minutes more. A smaller depth or fewer samples cost less",
+            f"depth {gsps.depth}, {len(gsps):,} switching policies with {num_samples} samples each: on two cores an "
+            f"action takes roughly {seconds:.2g} s, and the first one at least {compiling:.0f} s more, to compile. A "
+            "smaller depth or fewer samples cost less",
             stacklevel=3,
         )
 

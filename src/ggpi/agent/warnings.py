@@ -10,7 +10,7 @@ import numpy as np
 
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.rewards import Table
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM
 
 FAR = 15.0
 """Standard deviations from the mean of the data in one coordinate. Of 20,000 steps in each of seven environments of

@@ -1,126 +1,64 @@
-"""`ggpi diagnose`: saved models against true futures, as a table, a picture and a file of numbers."""
+"""`ggpi diagnose MODELS`: compares saved models with simulated or recorded futures."""
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import jax
-from rich.columns import Columns
-from rich.console import Group, RenderableType
-from rich.table import Table
+from ggpi.cli.own_modules import find_own_modules
+from ggpi.progress import waiting
 
-from ggpi.cli.diagnose_figure import picture
-from ggpi.cli.fit import read_data
-from ggpi.cli.fit_directory import look, read_world
-from ggpi.cli.verdict_table import verdict_table
-from ggpi.diagnosis import diagnose
-from ggpi.ghm import GHMs
-from ggpi.lab.contract import write_figure
-from ggpi.storage.arrays import write_json
-from ggpi.storage.objects import Foreign, load
-
-ROWS = {
-    "−ELBO/dim": ("negative_elbo", "nll_blank"),
-    "NLL/dim": ("nll", "nll_blank"),
-    "energy": ("energy", "energy_floor"),
-    "Wasserstein": ("wasserstein", "wasserstein_floor"),
-    "mean error": ("mean_error", "mean_error_floor"),
-    "spread ratio": ("spread_ratio", "spread_ratio_floor"),
-    "value error": ("value_error", "value_error_floor"),
-    "action": ("action_sensitivity", "action_sensitivity_true"),
-    "action response": ("action_response", "action_response_floor"),
-    "state": ("state_dependence", "state_dependence_true"),
-    "off the data": ("off_data", "off_data_floor"),
-    "horizons": ("consistency", "consistency_floor"),
-}
-"""Heading → the number, and the one that is printed beside it in brackets."""
-CAPTION = (
-    "In brackets: what true futures score in place of the model's samples, which is the best that a model can do; "
-    "beside a likelihood, what knowing only mean and spread scores, which a model has to beat."
-)
-UNCHECKED = (
-    "A record does not tell what another first action does; the effect of the first action is not checked."
-)
+HELP = "compare saved models with simulated or recorded futures"
+USAGE = "MODELS (--env ID | --data FILE) [options]"
+EXAMPLES = """\
+examples:
+  ggpi diagnose models --env ggpi/PointMass-v0          simulate the ground truth
+  ggpi diagnose models --data recorded.npz              take the ground truth from recorded trajectories
+"""
 
 
-def report(
-    models: Path, env: str | None, data: str | None, out: Path, *, keys: Sequence[str] = (), seed: int = 0
-) -> RenderableType:
-    """Diagnoses saved models, writes `metrics.json` and `figure.png` to `out`, and gives the tables."""
-    ghms, source = read_models(models), read_source(env, data, keys)
-    numbers = diagnose(ghms, None, source, key=jax.random.key(seed), keys=keys or None, seed=seed)
-    out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "metrics.json", numbers)
-    first = next(about for rows in numbers.values() for about in rows.values())
-    names = state_names(models, env, keys, len(first["mean_true"]))
-    write_figure(out, picture(ghms, source, names, keys, seed))
-    return tables(numbers)
-
-
-def read_models(path: Path) -> GHMs:
-    """Models that `ggpi.save` wrote, or those in the directory of a finished `ggpi.fit`."""
-    inner = path / "models" if (path / "models").is_dir() else path
-    if not (inner / "about.json").exists():
-        unfinished = (path / "metrics.jsonl").exists() or (path / "world.json").exists()
-        hint = "a fit that is not finished: give the same command again" if unfinished else "no models"
-        raise ValueError(f"{path} holds {hint}; expected a directory that ggpi fit or ggpi.save wrote")
-    ghms = load(inner)
-    if not isinstance(ghms, GHMs):
-        raise ValueError(f"{path} holds a {type(ghms).__name__}, not models of policies")
-    lacking = [policy.name for policy in ghms.policies if isinstance(policy, Foreign)]
-    if lacking:
-        raise ValueError(
-            f"{path} was saved without the code of {', '.join(lacking)}; call ggpi.diagnose with the policies"
-        )
-    return ghms
-
-
-def state_names(models: Path, env: str | None, keys: Sequence[str], size: int) -> tuple[str, ...]:
-    """Names of the state's coordinates: those of the fit, of the environment, or x0, x1, …"""
-    if (models / "world.json").exists():
-        found = read_world(models).names
-    else:
-        found = look(env, keys)[0].names if env is not None else ()
-    return found if len(found) == size else tuple(f"x{i}" for i in range(size))
-
-
-def read_source(env: str | None, data: str | None, keys: Sequence[str] = ()) -> Any:
-    """An environment's id, or the transitions of a file or of a Minari dataset."""
-    if (env is None) == (data is None):
-        raise ValueError("give the truth: either --env ID or --data FILE.npz (or a Minari dataset)")
-    if data is None:
-        return env
-    return read_data(data, keys)
-
-
-def tables(numbers: dict[str, Any]) -> RenderableType:
-    """A table for each policy, side by side where the terminal has room; a row per measure, a column per horizon."""
-    shown = {
-        heading: names
-        for heading, names in ROWS.items()
-        if any(names[0] in about for rows in numbers.values() for about in rows.values())
-    }
-    left_out = sum(about["left_out"] for rows in numbers.values() for about in rows.values())
-    again = f" {left_out} draws of T lay beyond the record and were drawn again." if left_out else ""
-    return Group(
-        "Learned models against true futures",
-        Columns([_table(policy, rows, shown) for policy, rows in numbers.items()]),
-        CAPTION + again,
-        verdict_table(numbers, None if "action response" in shown else UNCHECKED),
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Models, and the truth to compare them with."""
+    parser.add_argument(
+        "models",
+        metavar="MODELS",
+        type=Path,
+        help="a directory of ggpi.save, or of ggpi.fit(out=…) (required)",
+    )
+    parser.add_argument(
+        "--env",
+        metavar="ID",
+        help="a Gymnasium environment, such as ggpi/PointMass-v0 (required without --data)",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="FILE",
+        help="trajectories: .npz, .hdf5 or .npy files, or a Minari dataset (required without --env)",
+    )
+    parser.add_argument(
+        "--keys",
+        metavar="TEXT",
+        help="keys of dictionary observations that make the state, such as observation",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="directory of figure and numbers (default: results/diagnose-NAME)",
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="seed of simulation and samples (default: 0)"
     )
 
 
-def _table(policy: str, rows: dict[str, Any], shown: dict[str, tuple[str, str]]) -> Table:
-    result = Table()
-    result.add_column(policy)
-    for horizon in rows:
-        result.add_column(f"β = {horizon}", justify="right", no_wrap=True)
-    for heading, names in shown.items():
-        result.add_row(heading, *(_cell(about, *names) for about in rows.values()))
-    return result
+def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Prints how close the models are to the truth, and draws it."""
+    find_own_modules(options.env)
+    with waiting("starting…"):
+        from rich.console import Console
 
+        from ggpi.cli.diagnose_report import report
 
-def _cell(about: dict[str, Any], name: str, beside: str) -> str:
-    if name not in about:
-        return ""
-    return f"{about[name]:.3g}" + (f" ({about[beside]:.2g})" if beside in about else "")
+    out = options.out or Path("results") / f"diagnose-{options.models.resolve().name}"
+    keys = options.keys.split(",") if options.keys else ()
+    Console().print(report(options.models, options.env, options.data, out, keys=keys, seed=options.seed))
+    print(f"figure:  {out / 'figure.png'}\nnumbers: {out / 'metrics.json'}")

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from ggpi.diagnosis import Truth, true_futures
 from ggpi.diagnosis.distances import energy_distance
-from ggpi.diagnosis.measures import draw
 from ggpi.diagnosis.report import names as distinct
+from ggpi.diagnosis.samples import draw
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.lab import style

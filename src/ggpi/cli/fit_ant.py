@@ -9,36 +9,39 @@ from rich.console import Group, RenderableType
 
 from ggpi.cli import loss_curves
 from ggpi.cli.fit_directory import World, claim, record
+from ggpi.cli.fit_recipe import note_on_rates
 from ggpi.cli.verdict_table import verdict_table
 from ggpi.diagnosis.verdict import judge
 from ggpi.envs.ant import SPEC
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.calibration import calibration, calibration_table, ratios
+from ggpi.lab.ant.models import FITS as FITS
 from ggpi.lab.ant.models import FitConfig, learn, train
-from ggpi.learning.options import note_on_rates
-from ggpi.mdp.tabular import beta_of
+from ggpi.learning.event_file import TensorBoard
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.pretrained import pretrained
+from ggpi.switching import beta_of
 
 
 def fit_ant(config: FitConfig, out: Path, tensorboard: bool = False) -> tuple[RenderableType, str]:
     """Learns the models and keeps them in `out`; how they are calibrated, and what to do next."""
     relative = tuple(SPEC.names[i] for i in SPEC.relative)
     world = World("ggpi/SparseAnt-v0", SPEC.names, relative, (), {"target": None}, "8 numbers")
+    settings = {"seed": config.seed, "num_transitions": config.num_transitions, **asdict(config.recipe)}
     with sole_writer(out, "ggpi fit ant"):
-        has_more_steps = claim(out, world, asdict(config))
+        has_more_steps = claim(out, world, settings)
         policies = pretrained("ant-policies")
         names = [policy.name for policy in policies]
         horizons = ant.GAMMA, beta_of(ant.GAMMA, ant.ALPHA)
-        with loss_curves.drawing(out, names, horizons, len(SPEC.names)) as watch:
+        with loss_curves.drawing(out, names, horizons, len(SPEC.names)) as draw:
             given = config, policies, ant.GAMMA, ant.ALPHA, out
             obtain = train if has_more_steps else learn
-            ghms = obtain(*given, tensorboard=tensorboard, watch=watch)
-        record(out, world, asdict(config))
+            ghms = obtain(*given, [draw, TensorBoard()] if tensorboard else [draw])
+        record(out, world, settings)
     files = f"models: {out / 'models'}\nlosses: {out / 'losses.png'}"
     words = f"{files}\nnext:   ggpi play {out} --reward target:x=2,y=2,radius=.3 --depth 2"
-    words += note_on_rates(config, has_more_steps)
+    words += note_on_rates(config.recipe, has_more_steps)
     found = calibration(ghms)
     numbers = judged(found)
     write_json(out / "verdict.json", numbers)

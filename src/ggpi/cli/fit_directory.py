@@ -19,7 +19,7 @@ from gymnasium.spaces import Box
 from ggpi.data import StateSpec
 from ggpi.data.spaces import check_action_space, state_reader
 from ggpi.envs.making import make
-from ggpi.lab.contract import as_stored
+from ggpi.lab.cells import as_stored
 from ggpi.storage.arrays import read_json, write_json
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import abbreviate, as_file_errors, short
@@ -28,6 +28,7 @@ FORMAT = "ggpi world 1"
 NAMES = {
     "Acrobot": ("cos1", "sin1", "cos2", "sin2", "speed1", "speed2"),
     "CartPole": ("position", "velocity", "angle", "spin"),
+    "LunarLander": ("x", "y", "vx", "vy", "angle", "spin", "leg1", "leg2"),
     "MountainCar": ("position", "velocity"),
     "MountainCarContinuous": ("position", "velocity"),
     "Pendulum": ("cos", "sin", "speed"),
@@ -107,13 +108,14 @@ def claim(directory: Path, world: World, settings: Mapping[str, Any]) -> bool:
     """Makes a directory that of a fit; one that holds something else raises.
 
     A fit may be given more steps than it had: then the answer is True, and `record` belongs after the training.
+    One that failed before it had any transitions leaves nothing but world.json, which is replaced.
     """
     content = _content(world, settings)
     path = directory / "world.json"
-    if path.exists():
+    others = sorted(entry.name for entry in directory.glob("[!.]*") if entry != path)
+    if path.exists() and others:
         held = read_json(path)
         return _has_more_steps(directory, held if isinstance(held, dict) else {}, content)
-    others = sorted(entry.name for entry in directory.glob("[!.]*")) if directory.is_dir() else []
     if others:
         raise ValueError(
             f"{directory} holds files that are not of ggpi fit, such as {others[0]}; choose another --out"
@@ -140,7 +142,7 @@ def _has_more_steps(directory: Path, held: dict[str, Any], content: dict[str, An
     if changed == ["steps"] and isinstance(steps, int) and steps < new["steps"]:
         return True
     if changed:
-        name = changed[0]
+        name = next((name for name in changed if name != "steps"), "steps")
         advice = "more steps continue it, for fewer choose" if name == "steps" else "choose"
         raise ValueError(
             f"{directory} holds a fit with {name} = {old.get(name)}, now it is {new[name]}; {advice} another --out"

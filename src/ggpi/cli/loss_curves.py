@@ -3,7 +3,7 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from ggpi.diagnosis.verdict import KNOWING_NOTHING
 from ggpi.lab import style
+from ggpi.learning.log import Callback, Report
 from ggpi.storage.arrays import replacing
 
 EVERY = 30.0
@@ -19,23 +20,21 @@ EVERY = 30.0
 
 
 @contextlib.contextmanager
-def drawing(
-    out: Path, names: Sequence[str], horizons: Sequence[float], size: int
-) -> Iterator[Callable[[int, Any], None]]:
-    """Yields what `ggpi.fit` calls as `watch`: now and then it draws what is in `metrics.jsonl`, and at the end.
+def drawing(out: Path, names: Sequence[str], horizons: Sequence[float], size: int) -> Iterator[Callback]:
+    """Yields a callback of `ggpi.fit` that draws `metrics.jsonl` now and then, and draws it once more at the end.
 
     A fit that is interrupted leaves the picture of what it did.
     """
     drawn = time.monotonic()
 
-    def watch(step: int, models: Any) -> None:
+    def callback(report: Report) -> None:
         nonlocal drawn
         if time.monotonic() - drawn > EVERY:
             draw(out, names, horizons, size)
             drawn = time.monotonic()
 
     try:
-        yield watch
+        yield callback
     finally:
         draw(out, names, horizons, size)
 

@@ -1,260 +1,102 @@
-"""`ggpi play MODELS --reward …`: an agent in the environment of its models, for a reward that nobody trained on."""
+"""`ggpi play MODELS --reward REWARD`: an agent acts for a reward that it was not trained on."""
 
-import contextlib
-import functools
-import os
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import gymnasium
-import jax
-import numpy as np
-from rich.table import Table
+from ggpi.cli.own_modules import find_own_modules
+from ggpi.progress import waiting
 
-from ggpi.agent.agent import GGPIAgent
-from ggpi.agent.warnings import NoRewardWarning
-from ggpi.cli.comparison_report import write_comparison
-from ggpi.cli.diagnose import read_models
-from ggpi.cli.fit_directory import World, read_world, trusted
-from ggpi.diagnosis.comparison import compare, executed
-from ggpi.diagnosis.report import names as distinct
-from ggpi.envs import opengl
-from ggpi.ghm.base import GHMs
-from ggpi.lab.film import check_film_name, film
-from ggpi.progress import progress
-from ggpi.rewards import Reward, Target
-from ggpi.rewards.text import read_python, read_reward
+HELP, USAGE = "act for a new reward", "MODELS --reward REWARD [options]"
+EXAMPLES = """\
+rewards:
+  target:x=1,y=2,radius=.5      1 on entering a state within .5 of this point, in the named coordinates
+  features:vx=1,spin=-.1        a weighted sum of coordinates of the state that is entered
+  saved:DIR                     a reward of ggpi.save, such as one of ggpi.fit_reward
+  python:FILE.py:NAME           NAME in FILE.py: a reward, or a function of the state that is entered. This runs the
+                                code of FILE.py, so only name files that you trust
 
-Add = Callable[[gymnasium.Env], None]
-UNSEEN = (
-    "all plans were worth 0 in every step: no sampled future reached the reward, so policies were chosen at random. "
-    "Try more samples (--samples {}), more depth (--depth {}), or a reward that is met more often, such as a target "
-    "with a larger radius"
-)
+examples:
+  ggpi play models --reward target:x=1,y=2,radius=.5 --depth 2 --video out.mp4
+  ggpi play models --reward target:x=1,y=2,radius=.5 --depth 1      plain GPI
+  ggpi play models --reward target:x=1,y=2,radius=.5 --compare      is it better than the policies alone?
+  ggpi play models --env boat:Boat-v0 --reward features:x=1         import the environment's module first
+"""
+FIELDS = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal", "env", "first_actions")
 
 
-@dataclass(frozen=True)
-class PlayConfig:
-    """How an agent plays."""
-
-    reward: str
-    """In words, see `ggpi.rewards.text`."""
-    depth: int = 2
-    samples: int = 100
-    episodes: int = 5
-    max_steps: int = 1000
-    seed: int = 0
-    terminal: str | None = None
-    """FILE.py:FUNCTION that tells of a state whether the world ends there."""
-    env: str | None = None
-    """The environment with its module, such as boat:Boat-v0, if that has to be imported."""
-    first_actions: str | None = None
-    """head, all, step or a number; see `ggpi.GGPIAgent`."""
-
-
-@dataclass(frozen=True)
-class Episode:
-    """What happened in one episode."""
-
-    rewards: np.ndarray
-    """The reward of each step."""
-    policies: np.ndarray
-    """The policy that was followed in each step: the head of the best switching policy."""
-    end: str
-    is_sighted: bool = True
-    """Whether any plan had a value other than 0."""
-
-
-def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
-    """Episodes of an agent, as a table; filmed if asked."""
-    if video is not None:
-        check_film_name(video)
-    world, ghms, reward, terminal = _prepared(models, config)
-    agent = _agent(ghms, reward, config, terminal, config.depth)
-    with progress(config.episodes, "playing") as advance, _filming(world, video) as (env, add):
-        episodes = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NoRewardWarning)  # of one state; below it is of all
-            for i in range(config.episodes):
-                told = functools.partial(advance, i)
-                episodes.append(run_episode(agent, reward, env, world, config, i, add, told))
-        advance(config.episodes, "")
-    if not any(episode.is_sighted for episode in episodes):
-        warnings.warn(UNSEEN.format(config.samples, config.depth), NoRewardWarning, stacklevel=2)
-    return table(episodes, config, reward, ghms.gamma, distinct(ghms.policies))
-
-
-def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
-    """Base policies, random switching and agents up to the given depth on the same episodes, as a table."""
-    world, ghms, reward, terminal = _prepared(models, config)
-    depths = range(1, config.depth + 1)
-    agents = {
-        f"GGPI depth {m}" if m > 1 else "GPI": _agent(ghms, reward, config, terminal, m) for m in depths
-    }
-    found = compare(
-        world.make,
-        ghms,
-        reward,
-        agents=agents,
-        episodes=config.episodes,
-        max_steps=config.max_steps,
-        keys=world.keys or None,
-        seed=config.seed,
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Models, reward, agent, episodes and what is written."""
+    parser.add_argument("models", metavar="MODELS", type=Path, help="a directory of ggpi fit (required)")
+    parser.add_argument("--reward", required=True, help="see below (required)")
+    parser.add_argument(
+        "--env",
+        metavar="MODULE:ID",
+        help="the models' environment, if a module has to be imported; runs its code",
     )
-    return write_comparison(found, config.reward, out)
-
-
-def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Any]:
-    """Everything that play needs, after everything that can be checked before the first step."""
-    for name in ("episodes", "max_steps"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"{name} is at least 1, got {getattr(config, name)}")
-    world, ghms = trusted(read_world(models), config.env, models), read_models(models)
-    reward = read_reward(config.reward, world.spec)
-    terminal = read_python(config.terminal) if config.terminal else None
-    if terminal is not None and not callable(terminal):
-        raise ValueError(f"--terminal names a function of the state, {config.terminal} is {terminal!r}")
-    return world, ghms, reward, terminal
-
-
-def _agent(ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Any, depth: int) -> GGPIAgent:
-    given = config.first_actions
-    first_actions: Any = int(given) if given is not None and given.isdecimal() else given
-    return GGPIAgent(
-        ghms,
-        reward,
-        depth=depth,
-        num_samples=config.samples,
-        first_actions=first_actions,
-        terminal=terminal,
+    parser.add_argument(
+        "--depth",
+        type=int,
+        default=2,
+        metavar="N",
+        help="planning depth; 1 is plain GPI, each extra level adds one policy switch (default: 2)",
+    )
+    parser.add_argument(
+        "--samples",
+        type=int,
+        default=100,
+        metavar="N",
+        help="samples for each switching policy (default: 100)",
+    )
+    parser.add_argument(
+        "--episodes", type=int, default=5, metavar="N", help="number of episodes (default: 5)"
+    )
+    parser.add_argument(
+        "--max-steps", type=int, default=1000, metavar="N", help="longest episode, in steps (default: 1000)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of resets and samples (default: 0)"
+    )
+    parser.add_argument(
+        "--terminal",
+        metavar="FILE.py:NAME",
+        help="JAX predicate state → bool marking terminal states (use | and &, not or/and); runs FILE.py",
+    )
+    parser.add_argument(
+        "--first-actions",
+        metavar="WHICH",
+        help="how the first action is chosen. head: by the best plan's first policy; step, all: score every discrete "
+        "action, with a model of the next state or with the models of the future; a number: score so many actions of "
+        "each policy (default: head)",
+    )
+    parser.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="also play every base policy, random switching and all depths up to --depth: table, figure and numbers",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="directory of --compare (default: results/compare-MODELS)"
     )
 
 
-def run_episode(
-    agent: GGPIAgent,
-    reward: Reward,
-    env: gymnasium.Env,
-    world: World,
-    config: PlayConfig,
-    i: int,
-    add: Add,
-    told: Callable[[str], None],
-) -> Episode:
-    """One episode until the environment ends it; the same seed, the same episode."""
-    read, key = world.reader(env), jax.random.fold_in(jax.random.key(config.seed), i)
-    heads = np.array([gsp.head for gsp in agent.gsps])
-    state, paid, policies, end = read(env.reset(seed=config.seed + i)[0]), [], [], "max-steps"
-    is_sighted = False
-    add(env)
-    for t in range(config.max_steps):
-        plan = agent.plan(state, key=jax.random.fold_in(key, t))
-        seen, _, terminated, truncated, _ = env.step(executed(plan.action, env))
-        following = read(seen)
-        paid.append(_pay(reward, state, plan.action, following))
-        policies.append(heads[int(plan.best)])
-        is_sighted |= bool(np.any(plan.value))
-        state = following
-        add(env)
-        told(f"step {t + 1}")
-        if terminated or truncated:
-            end = "terminated" if terminated else "time"
-            break
-    return Episode(np.array(paid), np.array(policies), end, is_sighted)
+def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
+    """Plays episodes and prints a table of them; films them if asked."""
+    is_code = options.reward.startswith("python:")
+    find_own_modules(options.env, options.terminal, options.reward if is_code else None)
+    with waiting("starting…"):
+        from rich.console import Console
 
+        from ggpi.cli.play_episodes import PlayConfig, compare_agents, play
 
-def _pay(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
-    given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
-    return float(reward.values(*given))
-
-
-@contextlib.contextmanager
-def _filming(world: World, video: Path | None) -> Iterator[tuple[gymnasium.Env, Add]]:
-    """The environment, and what adds its picture to the film."""
-    if video is None:
-        env = world.make()
-        try:
-            yield env, lambda env: None
-        finally:
-            env.close()
+    config = PlayConfig(**{name: getattr(options, name) for name in FIELDS})
+    if options.compare:
+        if options.video:
+            raise ValueError("--compare makes no film; use --video without it")
+        out = options.out or Path("results") / f"compare-{options.models.resolve().name}"
+        Console().print(compare_agents(options.models, config, out))
+        print(f"figure:  {out / 'figure.png'}\nnumbers: {out / 'metrics.json'}")
         return
-    if kind := opengl.choose():
-        os.environ.setdefault("MUJOCO_GL", kind)  # before MuJoCo is imported
-    _check_video(world, video)
-    env = world.make(render_mode="rgb_array")
-    try:
-        with film(video, env.metadata.get("render_fps") or 16) as add:
-            yield env, lambda env: add(_picture(env))
-    finally:
-        env.close()
-
-
-def _check_video(world: World, video: Path) -> None:
-    """Before the first step: can this world be filmed?"""
-    try:
-        import imageio_ffmpeg  # noqa: F401
-    except ImportError as error:
-        raise ModuleNotFoundError("--video needs an extra: pip install '.[video]' in the checkout") from error
-    env = world.make()
-    modes = env.metadata.get("render_modes") or []
-    env.close()
-    if "rgb_array" not in modes:
-        raise ValueError(f"{world.env} cannot be filmed: it has no rgb_array among its render modes {modes}")
-    video.parent.mkdir(parents=True, exist_ok=True)
-
-
-def _picture(env: gymnasium.Env) -> np.ndarray:
-    """A picture of the environment; each graphics library fails in its own way."""
-    name = env.spec.id if env.spec else str(env)
-    try:
-        return np.asarray(env.render())
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise ValueError(
-            f"no picture of {name}: {error}; most need pygame, which pip install '.[video]' in the checkout brings"
-        ) from error
-    except Exception as error:
-        hint = opengl.MISSING.format(why=" ".join(str(error).split()))
-        said = hint if hasattr(env.unwrapped, "mujoco_renderer") else repr(error)
-        raise ValueError(f"no picture of {name}: {said}") from error
-
-
-def table(
-    episodes: list[Episode], config: PlayConfig, reward: Reward, gamma: float, names: list[str]
-) -> Table:
-    """One row per episode, and their mean."""
-    is_target = isinstance(reward.values, Target)
-    shown = Table(title=f"{config.reward}, depth {config.depth}", title_justify="left")
-    columns = ["episode", "steps", "end", "sum of rewards", f"return, γ = {gamma:g}"]
-    for column in [*columns, *["reached in step"] * is_target]:
-        shown.add_column(column, justify="right")
-    shown.add_column("policies")
-    for i, episode in enumerate(episodes):
-        reached = np.flatnonzero(episode.rewards > 0)
-        cells = [str(i), str(len(episode.rewards)), episode.end, *_sums([episode], gamma)]
-        cells += [str(reached[0] + 1) if len(reached) else "never"] * is_target
-        shown.add_row(*cells, _shares(episode, names))
-    if len(episodes) > 1:
-        share = np.mean([bool((episode.rewards > 0).any()) for episode in episodes])
-        steps = np.mean([len(episode.rewards) for episode in episodes])
-        cells = ["mean", f"{steps:.1f}", "", *_sums(episodes, gamma), *[f"{share:.0%} reached"] * is_target]
-        shown.add_section()
-        shown.add_row(*cells, "")
-    return shown
-
-
-def _sums(episodes: list[Episode], gamma: float) -> list[str]:
-    """Means of Σ R and of Σ γᵗ R over episodes."""
-    plain = np.mean([episode.rewards.sum() for episode in episodes])
-    discounted = np.mean([episode.rewards @ gamma ** np.arange(len(episode.rewards)) for episode in episodes])
-    return [f"{plain:.4g}", f"{discounted:.4g}"]
-
-
-def _shares(episode: Episode, names: list[str]) -> str:
-    """Which policies were followed how often, and how often the agent changed its mind."""
-    counts = Counter(episode.policies.tolist()).most_common()
-    shares = ", ".join(f"{names[k]} {count / len(episode.policies):.0%}" for k, count in counts)
-    changes = int((np.diff(episode.policies) != 0).sum())
-    return f"{shares}; {changes} changes"
+    Console().print(play(options.models, config, options.video))
+    if options.video:
+        print(f"film:    {options.video}")

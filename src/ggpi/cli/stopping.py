@@ -32,8 +32,9 @@ _pressed = False
 
 def words(arguments: Sequence[str]) -> str:
     """What to say when the command with these arguments was stopped."""
-    resumes = any(word in RESUMABLE for word in arguments[:1])
-    return "ggpi: stopped" + ("; finished work is kept, the same command continues from there" * resumes)
+    if arguments and arguments[0] in RESUMABLE:
+        return "ggpi: stopped; finished work is kept, the same command continues from there"
+    return "ggpi: stopped"
 
 
 def listen() -> None:

@@ -1,6 +1,5 @@
 """Data: transitions, what their states are made of, and where transitions are kept."""
 
-from ggpi.data.buffer import RingBuffer
 from ggpi.data.files import read_npy, read_npz, write_npy, write_npz
 from ggpi.data.flat import read_flat
 from ggpi.data.memory import within_memory
@@ -9,7 +8,6 @@ from ggpi.data.spec import StateSpec
 from ggpi.data.transitions import Transitions
 
 __all__ = [
-    "RingBuffer",
     "StateSpec",
     "Transitions",
     "read_flat",

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.data.buffer import FIELDS
 from ggpi.data.opening import Npz, map_npy
-from ggpi.data.transitions import Transitions
+from ggpi.data.transitions import FIELDS, Transitions
 from ggpi.storage.arrays import read_json, replacing, sweep, write_json
 from ggpi.storage.errors import FileError
 from ggpi.storage.locking import sole_writer

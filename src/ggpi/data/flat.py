@@ -24,7 +24,7 @@ import numpy as np
 
 from ggpi.data.files import open_npy, read_npy, writing_npy
 from ggpi.data.opening import Npz, check_dataset, check_memory, map_npy, open_hdf5
-from ggpi.data.transitions import Transitions, blocks
+from ggpi.data.transitions import Transitions, blocks, episode_ends, numbered
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import as_file_errors, short
 
@@ -133,7 +133,7 @@ def _goes_on(path: Path, columns: Columns, names: Mapping[str, str | None]) -> n
             ends |= _flags(path, field, columns[field])
     if "episode" in columns:
         number = _whole(columns["episode"], "episode").reshape(size)
-        ends[:-1] |= number[1:] != number[:-1]
+        ends |= episode_ends(number)
     if "next_state" in columns:
         ends[:-1] |= ~_equal(columns["next_state"], columns["state"])
     elif not columns.keys() & {"terminated", "truncated", "episode"}:
@@ -207,11 +207,8 @@ def _write(path: Path, columns: Columns, goes_on: np.ndarray, mapped: str | Path
 
 def _bookkeeping(path: Path, columns: Columns, goes_on: np.ndarray, kept: np.ndarray) -> Columns:
     """Ends, behaviour, episode and step of the kept rows."""
-    starts = np.append(True, ~goes_on[:-1])
-    first = np.flatnonzero(starts).astype(np.int32)
-    episode = np.cumsum(starts, dtype=np.int32) - 1
-    step = np.arange(len(starts), dtype=np.int32) - first[episode]
-    terminated = np.zeros(len(starts), bool)
+    episode, step = numbered(np.append(True, ~goes_on[:-1]))
+    terminated = np.zeros(len(step), bool)
     if "terminated" in columns:
         terminated = _flags(path, "terminated", columns["terminated"])
     if (terminated & ~kept).any():
@@ -220,10 +217,10 @@ def _bookkeeping(path: Path, columns: Columns, goes_on: np.ndarray, kept: np.nda
             "nobody will learn that the world ends there",
             stacklevel=5,
         )
-    behaviour = np.full(len(starts), -1, np.int32)
+    behaviour = np.full(len(step), -1, np.int32)
     if "behaviour" in columns:
         behaviour = _whole(columns["behaviour"], "behaviour").reshape(-1).astype(np.int32)
-    last = np.append(episode[kept][1:] != episode[kept][:-1], True)
+    last = episode_ends(episode[kept])
     return {
         "terminated": terminated[kept],
         "truncated": last & ~terminated[kept],

@@ -24,13 +24,13 @@ def is_mapped(data: Transitions) -> bool:
 
 
 def within_memory(data: Transitions, gigabytes: float, *, seed: int = 0) -> Transitions:
-    """All transitions if they take at most so much, else whole episodes drawn at random, in their order."""
+    """Transitions in memory: all if they take at most so much, else random whole episodes, in their order."""
     if not gigabytes > 0:
         raise ValueError(f"memory is positive, got {gigabytes} GB")
     if data.nbytes <= gigabytes * 1e9:
-        return data
+        return data[np.arange(len(data))] if is_mapped(data) else data
     room = int(gigabytes * 1e9 * len(data) / data.nbytes)
-    starts = np.flatnonzero(np.append(True, data.episode[1:] != data.episode[:-1]))
+    starts = np.flatnonzero(data.episode_starts)
     lengths = np.diff(np.append(starts, len(data)))
     order = np.random.default_rng(seed).permutation(len(starts))
     taken = order[: np.searchsorted(np.cumsum(lengths[order]), room, side="right")]

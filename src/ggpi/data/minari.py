@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 from ggpi.data.files import open_npy, read_npy, writing_npy
 from ggpi.data.opening import check_dataset, open_hdf5
-from ggpi.data.spaces import check_action_space, state_reader
+from ggpi.data.spaces import Reader, check_action_space, clipped, state_reader
 from ggpi.data.transitions import Transitions
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import JSON_LIMIT, as_file_errors, read_bytes, short
@@ -136,7 +136,7 @@ def _copied(
     path: Path,
     there: dict[str, Any],
     facts: Facts,
-    read: Callable[[Any], np.ndarray],
+    read: Reader,
     mapped: str | Path | None,
 ) -> Transitions:
     """Every episode's rows, in memory or on disk."""
@@ -147,7 +147,8 @@ def _copied(
         for number, episode in enumerate(episodes):
             rows = _columns(_arrays(episode), read)
             rows["episode"] = np.full(len(rows["action"]), number)
-            rows["action"], clipped = _clipped(rows["action"], facts.action_space)
+            inside, beyond = clipped(rows["action"], facts.action_space)
+            rows["action"] = inside.astype(rows["action"].dtype)
             for name, values in rows.items():
                 if name not in columns:
                     shape = (size, *values.shape[1:])
@@ -157,7 +158,7 @@ def _copied(
                         else stack.enter_context(open_npy(mapped, name, shape, values.dtype))
                     )
                 columns[name][done : done + len(values)] = values
-            done, outside = done + len(rows["action"]), outside + clipped
+            done, outside = done + len(rows["action"]), outside + int(beyond.sum())
         if done != size:
             raise FileError(path, f"has {done} steps in {facts.episodes} episodes, expected {size}")
     if outside:
@@ -236,7 +237,7 @@ def _space(*values: np.ndarray) -> Any:
     return Box(-np.inf, np.inf, values[0].shape[1:], values[0].dtype.type)
 
 
-def _columns(episode: dict[str, Any], read: Callable[[Any], np.ndarray]) -> dict[str, np.ndarray]:
+def _columns(episode: dict[str, Any], read: Reader) -> dict[str, np.ndarray]:
     seen, acted = read(episode["observations"]), _single(episode["actions"])
     size = len(acted)
     truncated, terminated = (np.array(episode[name], bool) for name in ("truncations", "terminations"))
@@ -265,13 +266,3 @@ def _single(values: Any) -> np.ndarray:
     """Integers as they are, other numbers in single precision."""
     values = np.asarray(values)
     return values.astype(np.int32 if values.dtype.kind in "iu" else np.float32)
-
-
-def _clipped(actions: np.ndarray, space: Any) -> tuple[np.ndarray, int]:
-    """Actions within the space, and how many were outside."""
-    if not isinstance(space, Box):
-        return actions, 0
-    inside = np.clip(actions, space.low, space.high)
-    with np.errstate(invalid="ignore"):  # infinite actions are found by who checks the data
-        outside = int((np.abs(inside - actions) > 1e-6).reshape(len(actions), -1).any(axis=1).sum())
-    return inside.astype(actions.dtype), outside

@@ -3,15 +3,20 @@
     energy:        2 E|X − Y| − E|X − X′| − E|Y − Y′|          0 only for equal distributions
     Wasserstein:   min over matchings of the mean |x − y|      of the clouds themselves
 
-Both are in the clouds' units: scale the numbers of a state first, if they are of different kinds.
+Both are in the clouds' units: scale the coordinates of a state first, if they are of different kinds. Clouds of
+several pairs (x, a) are arrays [P, n, D], and their distance is the mean over pairs.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
+
+Clouds = Float[np.ndarray, "P n D"]
 
 
 def energy_distance(x: ArrayLike, y: ArrayLike) -> float:
@@ -35,6 +40,29 @@ def wasserstein(x: ArrayLike, y: ArrayLike) -> float:
     return float(apart[linear_sum_assignment(apart)].mean())
 
 
+def mean_energy(x: Clouds, y: Float[np.ndarray, "P m D"], scale: ArrayLike = 1.0) -> float:
+    """The mean energy distance over pairs, of clouds in units of `scale`."""
+    return float(np.mean([energy_distance(a / scale, b / scale) for a, b in zip(x, y, strict=True)]))
+
+
+def share_beyond(x: Clouds, y: Float[np.ndarray, "P m D"], distance: float) -> float:
+    """The share of points of y that are farther than `distance` from every point of x at the same pair."""
+    apart = np.linalg.norm(y[:, :, None] - x[:, None], axis=-1).min(axis=-1)
+    return float((apart > distance).mean())
+
+
+def nearest(
+    points: Clouds, paths: Float[np.ndarray, "P m T D"]
+) -> tuple[Float[np.ndarray, "P n"], Int[np.ndarray, "P n"]]:
+    """The distance of each point to the nearest state of its pair's paths X₁ … X_T, and the time of that state."""
+    length = paths.shape[2]
+    found = [
+        KDTree(of_pair.reshape(-1, of_pair.shape[-1])).query(np.nan_to_num(cloud, nan=1e3))
+        for cloud, of_pair in zip(points, paths, strict=True)
+    ]
+    return np.stack([distance for distance, _ in found]), np.stack([index % length + 1 for _, index in found])
+
+
 def _within(x: np.ndarray) -> float:
     return float(cdist(x, x).sum() / (len(x) * (len(x) - 1)))
 
@@ -44,5 +72,5 @@ def _clouds(x: ArrayLike, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or min(len(x), len(y)) < 2:
         raise ValueError(f"clouds have shapes [n, D] and [m, D], n, m ≥ 2, got {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("a cloud has numbers that are not finite")
+        raise ValueError("a cloud has points that are not finite")
     return x, y

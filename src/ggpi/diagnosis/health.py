@@ -1,27 +1,25 @@
-"""Checks of a model's health that need little or no truth.
+"""Checks of a model that need little or no truth.
 
 action     energy distance of μ(·|x, a) and μ(·|x, a′): 0 for a model that ignores the first action
-state      distance correlation of x and X ∼ μ(·|x, a): 0 for a model that fell to the marginal of states
-data       share of samples that lie off the world's states
+state      distance correlation of x and X ∼ μ(·|x, a): 0 for a model that collapsed to the marginal of states
+data       share of samples that are far from all visited states
 horizons   μ_γ = (1−γ)/(1−β) μ_β + (γ−β)/(1−β) μ_γ ⊗_π μ_β: 0 for models that agree with each other
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import jax
 import numpy as np
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
-from ggpi._jax.jit import jit
-from ggpi.diagnosis.distances import energy_distance
-from ggpi.diagnosis.measures import draw, scales
-from ggpi.diagnosis.truth import Truth
+from ggpi.diagnosis.distances import Clouds, mean_energy
+from ggpi.diagnosis.samples import draw
+from ggpi.diagnosis.truth import Truth, scales
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.policies import PolicyBank
-from ggpi.types import Key
+from ggpi.rollout.acting import act
+from ggpi.types import GHM, Key, Policy
 
 NUM_PAIRS, NUM_SAMPLES = 16, 256
 """What is drawn when the truth has but one future per pair."""
@@ -35,7 +33,7 @@ NUM_JOINT = 1024
 """Points of which a correlation is taken."""
 
 
-def action_sensitivity(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
+def action_sensitivity(model: GHM, truth: Truth, *, key: Key) -> dict[str, float]:
     """The energy distance that another first action makes: the model's, and the truth's where it is known.
 
     `action_response` compares the shifts of the mean, model's and truth's, over all pairs: Σ⟨m, t⟩ / Σ⟨t, t⟩ is 1 for
@@ -51,9 +49,9 @@ def action_sensitivity(model: Any, truth: Truth, *, key: Key) -> dict[str, float
     first, apart = (draw(model, state, action, count, key=k) for k in keys)
     second = draw(model, state, other, count, key=keys[0])
     shift = (second - first).mean(axis=1) / scale
-    facts = {"action_sensitivity": _mean_energy(apart, second, scale), "action_shift": _norm(shift)}
-    if truth.other_future is not None:
-        facts["action_sensitivity_true"] = _mean_energy(truth.again, truth.other_future, scale)
+    facts = {"action_sensitivity": mean_energy(apart, second, scale), "action_shift": _norm(shift)}
+    if truth.other_future is not None and truth.again is not None:
+        facts["action_sensitivity_true"] = mean_energy(truth.again, truth.other_future, scale)
         facts |= _response(shift, (truth.other_future - truth.future) / scale)
     return facts
 
@@ -76,7 +74,7 @@ def _norm(shift: np.ndarray) -> float:
     return float(np.sqrt((shift**2).sum(axis=1).mean()))
 
 
-def off_data(truth: Truth, drawn: np.ndarray) -> dict[str, float]:
+def off_data(truth: Truth, drawn: Clouds) -> dict[str, float]:
     """The share of samples that lie farther from every visited state than all but 1% of true futures do.
 
     Distances up to a fifth of the states' spread do not count, however near the truth is to what was visited.
@@ -86,9 +84,14 @@ def off_data(truth: Truth, drawn: np.ndarray) -> dict[str, float]:
         return {}
     scale = np.maximum(truth.visited.std(axis=0), SMALLEST_SCALE)
     near = KDTree(truth.visited / scale)
-    far, again, ours = (_distance(near, points / scale) for points in (truth.future, truth.again, drawn))
+    far = _distance(near, truth.future / scale)
     limit = max(float(np.quantile(far, 1 - OUTSIDE)), TOLERANCE)
-    return {"off_data": float((ours > limit).mean()), "off_data_floor": float((again > limit).mean())}
+    parts = {"off_data": drawn, "off_data_floor": truth.again}
+    return {
+        name: float((_distance(near, points / scale) > limit).mean())
+        for name, points in parts.items()
+        if points is not None
+    }
 
 
 def _distance(near: KDTree, points: np.ndarray) -> np.ndarray:
@@ -103,7 +106,7 @@ def _pairs(truth: Truth) -> tuple[np.ndarray, np.ndarray, int]:
     return truth.state[:NUM_PAIRS], truth.action[:NUM_PAIRS], NUM_SAMPLES
 
 
-def state_dependence(truth: Truth, drawn: np.ndarray) -> dict[str, float]:
+def state_dependence(truth: Truth, drawn: Clouds) -> dict[str, float]:
     """How futures depend on the state: the distance correlation of x and X, of samples and in truth."""
     return {
         "state_dependence": _dependence(truth, drawn),
@@ -111,7 +114,7 @@ def state_dependence(truth: Truth, drawn: np.ndarray) -> dict[str, float]:
     }
 
 
-def _dependence(truth: Truth, futures: np.ndarray) -> float:
+def _dependence(truth: Truth, futures: Clouds) -> float:
     state_scale, _ = scales(truth)
     each = max(1, NUM_JOINT // len(truth.state))
     futures = futures[:, :each]
@@ -136,9 +139,9 @@ def _centred(x: np.ndarray) -> np.ndarray:
 
 
 def horizon_consistency(
-    near: Any, far: Any, policy: Any, beta: float, gamma: float, truth: Truth, *, key: Key
+    near: GHM, far: GHM, policy: Policy, beta: float, gamma: float, truth: Truth, *, key: Key
 ) -> dict[str, float]:
-    """The energy distance between μ_γ and what μ_β and μ_γ say of it together; its floor is that of μ_γ to itself.
+    """The energy distance between μ_γ and its composition of μ_β and μ_γ; its floor is that of μ_γ to itself.
 
     Paper: Prop 2.5, Def 6.1
     """
@@ -148,20 +151,11 @@ def horizon_consistency(
     directly, again = (draw(far, state, action, count, key=k) for k in (keys[0], keys[4]))
     first = draw(near, state, action, count, key=keys[1])
     flat = first.reshape(-1, first.shape[-1])
-    then = np.asarray(_act(PolicyBank([policy]), flat[None].astype(np.float32), keys[2]))[0]
+    then = np.asarray(act(PolicyBank([policy]), np.int32(0), flat.astype(np.float32), keys[2]))
     second = draw(far, flat, then, 1, key=keys[3]).reshape(first.shape)
     stops = np.random.default_rng(0).random(first.shape[:2]) < (1 - gamma) / (1 - beta)
     composed = np.where(stops[..., None], first, second)
     return {
-        "consistency": _mean_energy(directly, composed, scale),
-        "consistency_floor": _mean_energy(directly, again, scale),
+        "consistency": mean_energy(directly, composed, scale),
+        "consistency_floor": mean_energy(directly, again, scale),
     }
-
-
-@jit
-def _act(bank: PolicyBank, states: Any, key: Any) -> Any:
-    return bank.sample_each(states, key=key)
-
-
-def _mean_energy(x: np.ndarray, y: np.ndarray, scale: np.ndarray) -> float:
-    return float(np.mean([energy_distance(a / scale, b / scale) for a, b in zip(x, y, strict=True)]))

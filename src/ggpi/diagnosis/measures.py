@@ -1,4 +1,4 @@
-"""How near a model is to the truth: likelihood, distances of clouds, displacements, values.
+"""How close samples of a model are to the truth: distances, displacements, values.
 
 Distances are in units of the true displacement's standard deviation, coordinate by coordinate. With many futures
 per pair, clouds are compared pair by pair and the numbers averaged; with one future per pair, one cloud of
@@ -9,100 +9,36 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
+from jaxtyping import Float
 
-from ggpi._jax.jit import jit
-from ggpi.diagnosis.distances import energy_distance, wasserstein
-from ggpi.diagnosis.truth import Truth
+from ggpi.diagnosis.distances import Clouds, mean_energy, wasserstein
+from ggpi.diagnosis.likelihood import likelihood
+from ggpi.diagnosis.truth import Truth, scales
 from ggpi.ghm.coordinates import SMALLEST_SCALE
-from ggpi.ghm.learned import AbstractDensityGHM
-from ggpi.types import Key
+from ggpi.types import GHM, Key
 
 NUM_REWARDS = 8
 MATCHED = 512
 """Points of a cloud that are matched for the Wasserstein distance, at a cost of O(n³)."""
 
 
-def measure(model: Any, truth: Truth, drawn: np.ndarray, *, key: Key) -> dict[str, Any]:
-    """All numbers of one model, and of its samples `drawn` [P, N, D], against the truth."""
+def measure(model: GHM, truth: Truth, drawn: Clouds, *, key: Key) -> dict[str, Any]:
+    """All numbers of one model, and of its samples `drawn` at the pairs of the truth."""
     return likelihood(model, truth, key=key) | compare(truth, drawn)
 
 
-def compare(truth: Truth, drawn: np.ndarray) -> dict[str, Any]:
-    """The numbers of samples [P, N, D] against the truth, and their floors."""
-    moved = displacement(truth, drawn)
-    floors = distances(truth, truth.again) | summary(displacement(truth, truth.again), truth)
+def compare(truth: Truth, drawn: Clouds) -> dict[str, Any]:
+    """The numbers of samples, and their floors where the truth has a second set of futures."""
+    moved, floors = displacement(truth, drawn), {}
+    if truth.again is not None:
+        floors = distances(truth, truth.again) | summary(displacement(truth, truth.again), truth)
     facts = distances(truth, drawn) | summary(moved, truth)
     facts |= {"dimensions": drawn.shape[2], "futures_per_pair": drawn.shape[1]}
     return facts | {f"{name}_floor": value for name, value in floors.items()} | moved
 
 
-@jit
-def _sample(model: Any, states: Any, actions: Any, keys: Any) -> Any:
-    return jax.vmap(lambda x, a, k: model.sample(x, a, key=k))(states, actions, keys)
-
-
-def draw(model: Any, states: Any, actions: Any, n: int, *, key: Key) -> np.ndarray:
-    """n samples [P, n, D] of a model at each of P pairs."""
-    states, actions = (np.repeat(np.asarray(values), n, axis=0) for values in (states, actions))
-    keys = jax.random.split(key, len(states))
-    samples = np.asarray(_sample(model, np.asarray(states, np.float32), _exact_or_single(actions), keys))
-    return samples.reshape(-1, n, samples.shape[-1])
-
-
-def _exact_or_single(actions: np.ndarray) -> np.ndarray:
-    return actions.astype(np.int32 if actions.dtype.kind in "iu" else np.float32)
-
-
-def likelihood(model: Any, truth: Truth, *, key: Key) -> dict[str, float]:
-    """Per dimension: −log μ of a density model; of a VAE −ELBO at `kl_weight` 1 and a tighter bound."""
-    count = truth.future.shape[1]
-    x = np.repeat(truth.state, count, axis=0).astype(np.float32)
-    a = _exact_or_single(np.repeat(truth.action, count, axis=0))
-    target = truth.future.reshape(len(x), -1).astype(np.float32)
-    keys = jax.random.split(key, len(x))
-    scores = {}
-    if isinstance(model, AbstractDensityGHM):
-        scores["nll"] = -_log_prob(model, target, x, a)
-    if hasattr(model, "elbo"):
-        scores["negative_elbo"] = -_elbo(model, x, a, target, keys)
-    if hasattr(model, "log_prob_bound"):
-        scores["nll"] = -_log_prob_bound(model, target, x, a, keys)
-    found = {name: float(np.mean(values) / target.shape[1]) for name, values in scores.items()}
-    return found | ({"nll_blank": blank_score(truth)} if found else {})
-
-
-def blank_score(truth: Truth) -> float:
-    """−log density per dimension for one who knows only mean and spread of all displacements together."""
-    _, spread = scales(truth)
-    return float(np.mean(np.log(spread)) + 0.5 * np.log(2 * np.pi * np.e))
-
-
-@jit
-def _log_prob(model, targets, states, actions):
-    return jax.vmap(model.log_prob)(targets, states, actions)
-
-
-@jit
-def _elbo(model, states, actions, targets, keys):
-    noise = jax.vmap(lambda k: jax.random.normal(k, (model.loss_noise_size,)))(keys)
-    return jax.vmap(model.elbo)(states, actions, targets, noise)
-
-
-@jit
-def _log_prob_bound(model, targets, states, actions, keys):
-    return jax.vmap(lambda t, x, a, k: model.log_prob_bound(t, x, a, key=k))(targets, states, actions, keys)
-
-
-def scales(truth: Truth) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviations of states and of true displacements."""
-    moved = truth.future - truth.state[:, None]
-    deviations = (truth.state.std(axis=0), moved.reshape(-1, moved.shape[-1]).std(axis=0))
-    return np.maximum(deviations[0], SMALLEST_SCALE), np.maximum(deviations[1], SMALLEST_SCALE)
-
-
-def clouds(truth: Truth, futures: np.ndarray) -> np.ndarray:
+def clouds(truth: Truth, futures: Clouds) -> np.ndarray:
     """Clouds [G, n, ·] to compare: displacements of each pair, or one cloud of (x, displacement)."""
     state_scale, moved_scale = scales(truth)
     moved = (futures - truth.state[:, None]) / moved_scale
@@ -111,21 +47,21 @@ def clouds(truth: Truth, futures: np.ndarray) -> np.ndarray:
     return np.concatenate([truth.state / state_scale, moved[:, 0]], axis=1)[None]
 
 
-def distances(truth: Truth, futures: np.ndarray) -> dict[str, float]:
+def distances(truth: Truth, futures: Clouds) -> dict[str, float]:
     """Wasserstein and energy distance to the truth, and the error of the values of random rewards.
 
     `value_error` is the root mean square of (1−β)(V̂ − V) over pairs and rewards r(x) = √2 cos(w·x + b).
     """
-    pairs = list(zip(clouds(truth, truth.future), clouds(truth, futures), strict=True))
+    x, y = clouds(truth, truth.future), clouds(truth, futures)
     true, ours = (_expected_rewards(truth, each) for each in (truth.future, futures))
     return {
-        "wasserstein": float(np.mean([wasserstein(x[:MATCHED], y[:MATCHED]) for x, y in pairs])),
-        "energy": float(np.mean([energy_distance(x, y) for x, y in pairs])),
+        "wasserstein": float(np.mean(list(map(wasserstein, x[:, :MATCHED], y[:, :MATCHED])))),
+        "energy": mean_energy(x, y),
         "value_error": float(np.sqrt(np.mean((ours - true) ** 2))),
     }
 
 
-def _expected_rewards(truth: Truth, futures: np.ndarray) -> np.ndarray:
+def _expected_rewards(truth: Truth, futures: Clouds) -> np.ndarray:
     """Means of random rewards of about unit variance: one per pair, or one over all pairs."""
     rng = np.random.default_rng(0)
     size = futures.shape[-1]
@@ -137,7 +73,7 @@ def _expected_rewards(truth: Truth, futures: np.ndarray) -> np.ndarray:
     return rewards.mean(axis=1 if futures.shape[1] > 1 else (0, 1))
 
 
-def displacement(truth: Truth, futures: np.ndarray) -> dict[str, list[float]]:
+def displacement(truth: Truth, futures: Clouds) -> dict[str, list[float]]:
     """Mean and spread of X − x, per coordinate, of these futures and in truth."""
     facts = {}
     for name, values in (("model", futures), ("true", truth.future)):
@@ -159,3 +95,13 @@ def summary(facts: dict[str, list[float]], truth: Truth) -> dict[str, float]:
         "mean_error": float(np.sqrt((error**2).mean())),
         "spread_ratio": float(np.exp(np.log(ratio).mean())),
     }
+
+
+def moments(moved: Float[np.ndarray, "P N k"]) -> dict[str, Float[np.ndarray, "k"]]:
+    """Of displacements, coordinate by coordinate: `mean` and `spread` over all of them, and the spread `within` pairs.
+
+    `within` is the root of the mean variance at one pair.
+    """
+    flat = moved.reshape(-1, moved.shape[-1])
+    within = np.sqrt(moved.var(axis=1).mean(axis=0))
+    return {"mean": flat.mean(axis=0), "spread": flat.std(axis=0), "within": within}

@@ -1,6 +1,6 @@
-"""True futures of any Gymnasium environment that repeats itself: reset with the same seed, the same actions again.
+"""True futures of any Gymnasium environment that is reproducible: the same seed and actions, the same states.
 
-A Gymnasium environment can rarely be put into a state, but almost all of them return to one: `reset(seed=…)` and
+The state of a Gymnasium environment can rarely be set, but almost all of them return to one: `reset(seed=…)` and
 the same actions lead to the same observation. From there another first action can be tried, with the same
 random numbers afterwards. So there are many futures of one pair (x, a), and of (x, a′) beside it.
 
@@ -10,15 +10,20 @@ A pair is visited `NUM_PATHS` times; each path is followed by the policy and rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import gymnasium
 import jax
 import numpy as np
+from gymnasium.spaces import Space
+from jaxtyping import Integer
 
-from ggpi.data.spaces import state_reader
+from ggpi.data.spaces import clipped, executed, state_reader
+from ggpi.envs.making import make
 from ggpi.policies import PolicyBank
-from ggpi.rollout.collection import act, executed
+from ggpi.rollout.acting import act_at
+from ggpi.rollout.episodes import Singles, follow
+from ggpi.types import Key, Policy
 
 NUM_PATHS = 32
 """Paths from each pair; futures beyond that many are further times on the same paths."""
@@ -34,14 +39,14 @@ class Visit(NamedTuple):
     """How to come to a pair (x, a) again."""
 
     seed: int
-    before: list[Any]
+    before: list[np.ndarray]
     """Actions since the reset."""
     state: np.ndarray
-    action: Any
+    action: np.ndarray
 
 
 class Path(NamedTuple):
-    """X₁, X₂, … after a first action, and whether the world ended there."""
+    """X₁, X₂, … after a first action, and whether the last of them is terminal."""
 
     states: np.ndarray
     is_over: bool
@@ -54,14 +59,15 @@ class Replay:
     """
 
     def __init__(
-        self, env: Any, policies: Sequence[Any], num_pairs: int, keys: Sequence[str] | None, seed: int
+        self,
+        env: str | gymnasium.Env,
+        policies: Sequence[Policy],
+        num_pairs: int,
+        keys: Sequence[str] | None,
+        seed: int,
     ):
         self.is_own = isinstance(env, str)
-        self.envs = (
-            [gymnasium.make(env, disable_env_checker=True) for _ in range(num_pairs)]
-            if self.is_own
-            else [env]
-        )
+        self.envs = [make(env, disable_env_checker=True) for _ in range(num_pairs)] if self.is_own else [env]
         self.read, self.seed = state_reader(self.envs[0].observation_space, keys), seed
         rng = np.random.default_rng(seed)
         whose, when = rng.integers(len(policies), size=num_pairs), rng.integers(LONGEST, size=num_pairs)
@@ -76,26 +82,27 @@ class Replay:
             env.close()
 
     @property
-    def action_space(self) -> Any:
+    def action_space(self) -> Space:
         return self.envs[0].action_space
 
     def _visit(self, bank: PolicyBank, number: int, policy: int, steps: int) -> Visit:
         """A pair `steps` steps after a reset, or earlier if the episode is shorter."""
         env, seed = self.envs[number % len(self.envs)], 1000 * self.seed + number
         key = jax.random.fold_in(jax.random.key(self.seed), number)
-        states, actions = [self.read(env.reset(seed=seed)[0])], []
-        for t in range(steps + 1):
-            chosen = np.asarray(act(bank, np.array([policy]), states[-1][None], key, np.uint32(t)))
-            actions.append(executed(chosen, self.action_space)[0][0])
-            observed, _, terminated, truncated, _ = env.step(actions[-1])
-            states.append(self.read(observed))
-            if terminated or truncated:
-                steps = t and int(np.random.default_rng(seed).integers(t))
-                break
-        return Visit(seed, actions[:steps], states[steps], actions[steps])
+        copies = Singles.reset([env], self.read, [seed])
+        path = [*follow(copies, lambda t, x: self._act(bank, policy, x, key, t), steps + 1)]
+        if path[-1].ended[0]:
+            last = len(path) - 1
+            steps = int(np.random.default_rng(seed).integers(last)) if last else 0
+        actions = [step.action[0] for step in path]
+        return Visit(seed, actions[:steps], path[steps].state[0], actions[steps])
+
+    def _act(self, bank: PolicyBank, policy: int, states: np.ndarray, key: Key, time: int) -> np.ndarray:
+        chosen = act_at(bank, np.int32(policy), states, key, np.uint32(time))
+        return clipped(np.asarray(chosen), self.action_space)[0]
 
     def futures(
-        self, policy: Any, actions: Any, beta: float, num_samples: int, number: int
+        self, policy: Policy, actions: np.ndarray, beta: float, num_samples: int, number: int
     ) -> tuple[np.ndarray, int]:
         """X_T [P, N, D] after the given first actions, and how many T lay beyond a truncated episode.
 
@@ -120,41 +127,45 @@ class Replay:
         return np.concatenate([states for *_, states in found]).reshape(num_pairs, num_samples, -1), left_out
 
     def _paths(
-        self, bank: PolicyBank, rows: range, actions: Any, lengths: np.ndarray, run: tuple[int, int]
+        self,
+        bank: PolicyBank,
+        rows: range,
+        actions: np.ndarray,
+        lengths: Integer[np.ndarray, "P"],
+        run: tuple[int, int],
     ) -> list[Path]:
         """Paths of some pairs, side by side, so that their policy acts in one call."""
-        envs, acts = self.envs[: len(rows)], np.asarray(actions)[rows.start : rows.stop]
-        for env, row in zip(envs, rows, strict=True):
+        for env, row in zip(self.envs, rows, strict=False):
             self._return(env, self.visits[row])
             env.unwrapped.np_random = np.random.default_rng([self.seed, *run, row])
-        seen: list[list[np.ndarray]] = [[] for _ in rows]
-        going, over = np.ones(len(rows), bool), np.zeros(len(rows), bool)
-        now = np.stack([self.visits[row].state for row in rows])
         key = jax.random.key(np.random.default_rng([self.seed, *run, rows.start]).integers(2**31))
-        for t in range(int(lengths.max())):
-            going &= t < lengths
-            for i in np.flatnonzero(going):
-                observed, _, terminated, truncated, info = envs[i].step(acts[i])
-                now[i] = self.read(observed)
-                seen[i].append(now[i].copy())
-                over[i] = terminated and info.get("world_ended", True)
-                going[i] = not (terminated or truncated)
-            if not going.any():
-                break
-            chosen = act(bank, np.zeros(len(rows), int), now, key, np.uint32(t))
-            acts = executed(np.asarray(chosen), self.action_space)[0]
-        return [Path(np.stack(states), bool(end)) for states, end in zip(seen, over, strict=True)]
+        first = actions[rows.start : rows.stop]
+        state = np.stack([self.visits[row].state for row in rows])
+        copies = Singles(self.envs[: len(rows)], self.read, state)
+        seen, over = [], np.zeros(len(rows), bool)
+
+        def choose(t: int, states: np.ndarray) -> np.ndarray:
+            return self._act(bank, 0, states, key, t - 1) if t else first
+
+        for t, step in enumerate(follow(copies, choose), start=1):
+            seen.append(step)
+            over |= step.terminated
+            copies.live &= t < lengths
+        return [
+            Path(np.stack([step.next_state[i] for step in seen if step.live[i]]), bool(over[i]))
+            for i in range(len(rows))
+        ]
 
     def _return(self, env: gymnasium.Env, visit: Visit) -> None:
         observed, _ = env.reset(seed=visit.seed)
         for action in visit.before:
-            observed, *_ = env.step(action)
+            observed, *_ = env.step(executed(action, self.action_space))
         if not np.array_equal(self.read(observed), visit.state, equal_nan=True):
             raise NotRepeatableError
 
 
 def _at_times(path: Path, times: np.ndarray, beta: float, seed: Sequence[int]) -> tuple[np.ndarray, int]:
-    """The path's states at times T; it stays where the world ended, and T beyond a truncated one is redrawn."""
+    """The path's states at times T; it stays in a terminal state, and T beyond a truncated one is redrawn."""
     left_out, length, rng = 0, len(path.states), np.random.default_rng(seed)
     while not path.is_over and (missing := times > length).any():
         left_out += int(missing.sum())

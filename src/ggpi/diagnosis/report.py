@@ -1,4 +1,4 @@
-"""All numbers of all models of a set."""
+"""The numbers of all models of a set."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import numpy as np
 
 from ggpi.data import Transitions
 from ggpi.diagnosis.health import action_sensitivity, horizon_consistency, off_data, state_dependence
-from ggpi.diagnosis.measures import compare, draw, measure
-from ggpi.diagnosis.truth import RECORDED, VISITED, Truth, recorded_futures, true_futures
+from ggpi.diagnosis.measures import compare, measure
+from ggpi.diagnosis.samples import draw_at
+from ggpi.diagnosis.truth import RECORDED, VISITED, Source, Truth, recorded_futures, true_futures
 from ggpi.diagnosis.verdict import judge
 from ggpi.ghm.base import GHMs
 from ggpi.progress import progress
-from ggpi.types import Key
+from ggpi.types import GHM, Key, Policy
 
 
 def diagnose(
     ghms: GHMs,
-    policies: Sequence[Any] | None,
-    env_or_trajectories: Any,
+    policies: Sequence[Policy] | None,
+    env_or_trajectories: Source,
     *,
     key: Key,
     num_pairs: int = 16,
@@ -36,11 +37,16 @@ def diagnose(
     `numbers["up"]["0.9"]["verdict"]` is "good", "usable" or "bad", and `["why"]` a list of reasons, from the thresholds
     of `ggpi.diagnosis.verdict`.
 
-    The truth comes from a world of `ggpi.envs`, which is simulated; from transitions, of which each policy's own
-    are followed; or from a Gymnasium environment, which is run from the same states again and again (`keys` are those
-    of its dictionary observations that make the state). Distances are in units of the true displacement's
-    spread, and `…_floor` is the same number between two sets of true futures. `left_out` counts the draws of T
-    that lay beyond the record.
+    Distances are in units of the true displacement's spread, and `…_floor` is the same number between two sets of
+    true futures. `left_out` counts the draws of T that lay beyond the recording.
+
+    Args:
+        policies: the policies in the order of the models; None takes the models' own.
+        env_or_trajectories: where true futures come from: an environment of `ggpi.envs` is simulated, a Gymnasium
+            environment is run repeatedly from the same states, and of transitions each policy's own are followed.
+        num_pairs: pairs (x, a) at which samples and true futures are compared.
+        num_samples: samples and futures at each pair.
+        keys: of dictionary observations, the parts that make the state.
     """
     policies = ghms.policies if policies is None else policies
     if len(policies) != len(ghms.policies):
@@ -59,10 +65,10 @@ def diagnose(
     return numbers
 
 
-def _about(ghms: GHMs, policy: Any, k: int, alpha: float | None, truth: Truth, key: Key) -> dict[str, Any]:
+def _about(ghms: GHMs, policy: Policy, k: int, alpha: float | None, truth: Truth, key: Key) -> dict[str, Any]:
     """The numbers of one model, and the verdict on it."""
     model, keys = ghms.segment(k, alpha), jax.random.split(key, 4)
-    drawn = draw(model, truth.state, truth.action, truth.future.shape[1], key=keys[0])
+    drawn = draw_at(model, truth, key=keys[0])
     facts = measure(model, truth, drawn, key=keys[1])
     facts |= action_sensitivity(model, truth, key=keys[2]) | state_dependence(truth, drawn)
     facts |= off_data(truth, drawn)
@@ -76,7 +82,7 @@ def _about(ghms: GHMs, policy: Any, k: int, alpha: float | None, truth: Truth, k
 def diagnose_held_out(
     ghms: GHMs, held: Transitions, seen: Transitions, *, key: Key, seed: int = 0
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """A short diagnosis from transitions that were held out of the training on `seen`: no environment is run.
+    """A short diagnosis from transitions that were held out of the training on `seen`, without an environment.
 
     A model whose futures cannot be read from `held` has no numbers.
     """
@@ -94,15 +100,15 @@ def diagnose_held_out(
     return numbers
 
 
-def _short(model: Any, truth: Truth, key: Key) -> dict[str, Any]:
+def _short(model: GHM, truth: Truth, key: Key) -> dict[str, Any]:
     keys = jax.random.split(key)
-    drawn = draw(model, truth.state, truth.action, truth.future.shape[1], key=keys[0])
+    drawn = draw_at(model, truth, key=keys[0])
     facts = compare(truth, drawn) | state_dependence(truth, drawn) | off_data(truth, drawn)
     facts |= action_sensitivity(model, truth, key=keys[1])
     return facts | {"left_out": truth.left_out} | judge(facts)
 
 
-def names(policies: Sequence[Any]) -> list[str]:
+def names(policies: Sequence[Policy]) -> list[str]:
     """A name for each policy, with its number where names repeat."""
     given = [getattr(policy, "name", "") or f"π{k}" for k, policy in enumerate(policies)]
     return [f"{name} ({k})" if given.count(name) > 1 else name for k, name in enumerate(given)]

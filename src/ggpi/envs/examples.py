@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ggpi.mdp.tabular import TabularMDP, beta_of
+from ggpi.mdp.tabular import TabularMDP
 from ggpi.rewards import Reward, state_action
 
 CETD_LOGITS = np.array(
@@ -115,7 +115,7 @@ def chain_reward_bound(length: int, gamma: float, alpha: float) -> float:
 
     Paper: Ex D.4
     """
-    beta = beta_of(gamma, alpha)
+    beta = gamma * (1 - alpha)
     if length == 1:
         return 1 / gamma if gamma > 0 else np.inf
     on_the_way = gamma * alpha * np.sum(beta ** np.arange(length - 1))

@@ -20,6 +20,8 @@ ELSEWHERE = (
     "Those of other packages, or of a file boat.py in this directory, are named with their module, such as "
     "gymnasium_robotics:PointMaze_UMaze-v3 or boat:Boat-v0"
 )
+EXTRAS = {"box2d": "box2d", "mujoco": "ant", "gymnasium_robotics": "maze"}
+"""Our extras that bring what environments need, by the extra of Gymnasium or by the module."""
 OLD = (
     "It seems to be written for the old Gym: in Gymnasium, reset(*, seed=None, options=None) returns "
     "(observation, info) and step(action) returns (observation, reward, terminated, truncated, info). Change it, or "
@@ -51,10 +53,10 @@ def _making(name: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if not module or error.name not in (None, module.partition(".")[0]):
             raise
+        top = module.partition(".")[0]
+        advice = _extra(top) if top in EXTRAS else f"install its package, or run in the directory of {top}.py"
         raise ModuleNotFoundError(
-            f"environment {name!r}: there is no module {module!r} to import it from; install its package, or run in "
-            f"the directory of {module.partition('.')[0]}.py",
-            name=module,
+            f"environment {name!r}: there is no module {module!r} to import it from; {advice}", name=module
         ) from error
     except (gymnasium.error.Error, TypeError) as error:  # options that the environment does not have
         raise ValueError(f"environment {name!r}: {str(error).strip().rstrip('.')}. {ELSEWHERE}") from error
@@ -63,7 +65,13 @@ def _making(name: str) -> Iterator[None]:
 def _advice(text: str) -> str:
     """Gymnasium's hint, or the one command that replaces it."""
     extra = re.search(r"gymnasium\[([\w-]+)\]", text)
-    return f'pip install "gymnasium[{extra[1]}]" installs it' if extra else text
+    if extra is None:
+        return text
+    return _extra(extra[1]) if extra[1] in EXTRAS else f'pip install "gymnasium[{extra[1]}]" installs it'
+
+
+def _extra(name: str) -> str:
+    return f"pip install '.[{EXTRAS[name]}]' in the checkout installs it"
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""PointMaze of gymnasium-robotics (extra `maze`) as a world without a goal: a ball, pushed through corridors.
+"""PointMaze of gymnasium-robotics (extra `maze`) without its goal: a ball, pushed through corridors.
 
 The ball's radius is 0.1, a cell's width 1, and a push of 1 accelerates by 24 per second². One step holds an action
 for `repeat` of the environment's own steps of 0.01 s, each with its own limit of the velocity; the model is theirs,
@@ -6,7 +6,7 @@ and many balls are stepped at once in compiled threads. At a speed of 2, a step 
 mean 1/(1−γ) steps of γ = 0.9 are 2 cells, those of γ = 0.95 are 4, about a corridor.
 
 The state is (x, y, vx, vy), x to the right and y up, the maze's centre at 0. Walls make places differ, so models
-have to see positions: `StateSpec.relative` is not for mazes.
+have to see positions: do not use `StateSpec.relative` here.
 """
 
 # MuJoCo's bindings are compiled and have no stubs.
@@ -22,9 +22,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
+from numpy.typing import ArrayLike
 
 from ggpi.data import StateSpec
-from ggpi.envs.world import WorldEnv, WorldVectorEnv
+from ggpi.envs.environment import GymEnv, GymVectorEnv
 
 RADIUS = 0.1
 FASTEST = 5.0
@@ -34,7 +35,7 @@ NAMED = {"UMaze": "U_MAZE", "Medium": "MEDIUM_MAZE", "Large": "LARGE_MAZE"}
 
 @dataclass(frozen=True)
 class PointMaze:
-    """The world of a maze: UMaze, Medium, Large, or a drawing with `#` for walls, the first line at the top."""
+    """A maze: UMaze, Medium, Large, or a drawing with `#` for walls, the first line at the top."""
 
     maze: str = "UMaze"
     repeat: int = 10
@@ -63,7 +64,7 @@ class PointMaze:
         """Width and height."""
         return np.array(self.free.shape[::-1], float)
 
-    def centre(self, row: Any, column: Any) -> np.ndarray:
+    def centre(self, row: ArrayLike, column: ArrayLike) -> np.ndarray:
         """(x, y) of the middle of a cell, or of many."""
         return (
             np.stack([np.asarray(column) + 0.5, self.size[1] - np.asarray(row) - 0.5], axis=-1)
@@ -75,7 +76,7 @@ class PointMaze:
         """The middles of the wall's cells [n, 2]."""
         return self.centre(*np.nonzero(~self.free))
 
-    def is_free(self, places: Any, margin: float = RADIUS) -> np.ndarray:
+    def is_free(self, places: ArrayLike, margin: float = RADIUS) -> np.ndarray:
         """Whether places (x, y) are inside and more than `margin` away from every wall."""
         places = np.asarray(places, float)[..., None, :]
         gaps = np.maximum(np.abs(places - self.walls) - 0.5, 0)
@@ -92,7 +93,7 @@ class PointMaze:
         return Box(-1.0, 1.0, (2,), np.float32)
 
     def start(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """At rest, anywhere where the ball touches no wall."""
+        """First states: at rest, anywhere where the ball touches no wall."""
         states = np.zeros((n, 4))
         missing = np.ones(n, bool)
         while missing.any():
@@ -100,7 +101,9 @@ class PointMaze:
             missing = ~self.is_free(states[:, :2])
         return states
 
-    def step(self, states: Any, actions: Any, rng: np.random.Generator | None = None) -> np.ndarray:
+    def step(
+        self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
+    ) -> np.ndarray:
         """One step of each state [n, 4]."""
         from mujoco.rollout import rollout
 
@@ -147,13 +150,13 @@ def _drawn(drawing: str) -> np.ndarray:
     return free
 
 
-def point_maze(maze: str = "UMaze", repeat: int = 10, max_steps: int = 100) -> WorldEnv:
+def point_maze(maze: str = "UMaze", repeat: int = 10, max_steps: int = 100) -> GymEnv:
     """The entry point of `ggpi/PointMaze-v0`."""
-    return WorldEnv(PointMaze(maze, repeat), max_steps)
+    return GymEnv(PointMaze(maze, repeat), max_steps)
 
 
 def point_mazes(
     num_envs: int = 1, maze: str = "UMaze", repeat: int = 10, max_steps: int = 100
-) -> WorldVectorEnv:
+) -> GymVectorEnv:
     """The vector entry point of `ggpi/PointMaze-v0`."""
-    return WorldVectorEnv(PointMaze(maze, repeat), num_envs, max_steps)
+    return GymVectorEnv(PointMaze(maze, repeat), num_envs, max_steps)

@@ -1,16 +1,16 @@
 """Gymnasium's `Pendulum-v1` for many states at once: observations (cos θ, sin θ, θ̇), torque in [−2, 2].
 
-θ̇′ = θ̇ + (3g/(2l) sin θ + 3/(ml²) a) dt, held to ±8,   θ′ = θ + θ̇′ dt,   g = 10, m = l = 1, dt = 0.05
+θ̇′ = θ̇ + (3g/(2l) sin θ + 3/(ml²) a) dt, clipped to ±8,   θ′ = θ + θ̇′ dt,   g = 10, m = l = 1, dt = 0.05
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
+from numpy.typing import ArrayLike
 
 from ggpi.data import StateSpec
 
@@ -31,11 +31,13 @@ class Pendulum:
         return Box(-2.0, 2.0, (1,), np.float32)
 
     def start(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Any angle, speeds within ±1."""
+        """First states: any angle, speeds within ±1."""
         angle = rng.uniform(-np.pi, np.pi, n)
         return np.stack([np.cos(angle), np.sin(angle), rng.uniform(-1, 1, n)], axis=1)
 
-    def step(self, states: Any, actions: Any, rng: np.random.Generator | None = None) -> np.ndarray:
+    def step(
+        self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
+    ) -> np.ndarray:
         """One step of each observation [n, 3] with torques [n, 1]."""
         states = np.asarray(states)
         torque = np.clip(np.asarray(actions)[:, 0], -2, 2)
@@ -43,8 +45,3 @@ class Pendulum:
         speed = np.clip(states[:, 2] + (15 * np.sin(angle) + 3 * torque) * 0.05, -8, 8)
         angle = angle + speed * 0.05
         return np.stack([np.cos(angle), np.sin(angle), speed], axis=1)
-
-
-def set_pendulum(env: Any, observation: np.ndarray) -> None:
-    """Puts an unwrapped Gymnasium Pendulum where it observes this; for `SettableEnv`."""
-    env.state = np.array([np.arctan2(observation[1], observation[0]), observation[2]], float)

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
+from numpy.typing import ArrayLike
 
 from ggpi.data import StateSpec
-from ggpi.envs.world import WorldEnv, WorldVectorEnv
+from ggpi.envs.environment import GymEnv, GymVectorEnv
 
 
 @dataclass(frozen=True)
 class PointMass:
-    """The world of states (x, y, vx, vy) with |x|, |y| ≤ 1 and actions in [−1, 1]²; deterministic."""
+    """States (x, y, vx, vy) with |x|, |y| ≤ 1 and actions in [−1, 1]²; deterministic."""
 
     drag: float = 0.25
-    """Share of the velocity that is lost in a step."""
+    """Fraction of the velocity that is lost in a step."""
     force: float = 0.02
     """Change of velocity of a full push."""
 
@@ -40,10 +40,12 @@ class PointMass:
         return Box(-1.0, 1.0, (2,), np.float32)
 
     def start(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """At rest, anywhere in the box."""
+        """First states: at rest, anywhere in the box."""
         return np.concatenate([rng.uniform(-1, 1, (n, 2)), np.zeros((n, 2))], axis=1)
 
-    def step(self, states: Any, actions: Any, rng: np.random.Generator | None = None) -> np.ndarray:
+    def step(
+        self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
+    ) -> np.ndarray:
         """One step of each state [n, 4]."""
         states = np.asarray(states)
         velocity = (1 - self.drag) * states[:, 2:] + self.force * np.clip(actions, -1, 1)
@@ -52,11 +54,11 @@ class PointMass:
         return np.concatenate([np.clip(place, -1, 1), velocity * inside], axis=1)
 
 
-def point_mass(max_steps: int = 100) -> WorldEnv:
+def point_mass(max_steps: int = 100) -> GymEnv:
     """The entry point of `ggpi/PointMass-v0`."""
-    return WorldEnv(PointMass(), max_steps)
+    return GymEnv(PointMass(), max_steps)
 
 
-def point_masses(num_envs: int = 1, max_steps: int = 100) -> WorldVectorEnv:
+def point_masses(num_envs: int = 1, max_steps: int = 100) -> GymVectorEnv:
     """The vector entry point of `ggpi/PointMass-v0`."""
-    return WorldVectorEnv(PointMass(), num_envs, max_steps)
+    return GymVectorEnv(PointMass(), num_envs, max_steps)

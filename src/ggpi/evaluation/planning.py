@@ -15,15 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi._jax.batching import over_models, stack
 from ggpi._jax.jit import fast_jit, jit
 from ggpi._jax.random import quick
 from ggpi.evaluation.rewards import Table, first_bad_sample, over, payment
 from ggpi.evaluation.tree import Block, draw, worth
-from ggpi.ghm.base import GHMs
-from ggpi.ghm.coordinates import stack_modules
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractGHM
-from ggpi.learning.losses import each
 from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Each
 from ggpi.types import Key
@@ -47,7 +45,7 @@ class Models(eqx.Module):
             models = jax.tree.map(lambda leaf: leaf[rows], models)
         if isinstance(models, AbstractGHM):
             noise = jax.random.normal(quick(key), (*x.shape[:2], models.noise_size))
-            end = each(lambda model, *one: model.push(*one), models, x, action, noise)
+            end = over_models(lambda model, *one: model.push(*one), models, x, action, noise)
         else:
             keys = jax.random.split(key, len(rows))
             end = jax.vmap(lambda model, x, a, key: model.sample(x, a, key=key))(models, x, action, keys)
@@ -59,11 +57,11 @@ class Models(eqx.Module):
 
 def stacked_models(ghms: GHMs, terminal: Callable[[Any], Any] | None) -> Models:
     """Models stacked over policies; finite MDPs know their terminal states."""
-    models: dict[float, Any] = dict(ghms.models)
-    for horizon, group in ghms.models.items():
+    models: dict[float, Any] = dict(zip(ghms.horizons, ghms.models, strict=True))
+    for horizon, group in zip(ghms.horizons, ghms.models, strict=True):
         if not isinstance(group, eqx.Module):
             exact = [ghm.sampler if isinstance(ghm, ExactGHM) else ghm for ghm in group]
-            models[horizon] = stack_modules(exact)
+            models[horizon] = stack(exact)
     first = ghms.segment(0, None)
     if terminal is None and isinstance(first, ExactGHM) and first.mdp.terminal.any():
         terminal = Table(jnp.asarray(first.mdp.terminal))

@@ -74,6 +74,7 @@ def checked_payment(
     one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
     _check_indices(one, state)
     given = (state, action) if reward.form == "state_action" else (state,)
+    shapes = " and an action ".join(str(part.shape) for part in given)
     called = guarded(one, UNTRACEABLE)
     try:
         jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*given)
@@ -86,7 +87,6 @@ def checked_payment(
             ) from error
         return OnHost(values)
     except UserError as error:
-        shapes = " and an action ".join(str(part.shape) for part in given)
         words, cause = blamed(error.__cause__ or error)
         raise ValueError(f"the reward raised {words} on a state of shape {shapes}") from cause
     if found.shape != ():
@@ -96,7 +96,7 @@ def checked_payment(
     if said := wrong_index(called, jaxpr, given):
         raise ValueError(
             f"the reward has an index that is out of range, where JAX would read the nearest entry: {said} "
-            f"A state has shape {state.shape}; give an index that it has"
+            f"A state has shape {shapes}; give an index within that"
         )
     return values
 

@@ -22,11 +22,10 @@ from numpy.typing import ArrayLike
 
 from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
-from ggpi.evaluation.segments import Segment, segments, segments_of
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
 from ggpi.rewards import Reward
-from ggpi.switching import GSP, GSPs, gsp_set
+from ggpi.switching import GSP, GSPs, Segment, gsp_set, segments
 from ggpi.types import Key, indices, whole
 
 CHUNK = 2**20
@@ -56,7 +55,7 @@ def evaluate_sampled(
     ghms.check(gsps)
     mdp = ghms.mdp
     state, action = np.indices((mdp.num_states, mdp.num_actions))
-    chains = _Chains([segments_of(gsp, ghms.gamma) for gsp in gsps], ghms, reward)
+    chains = _Chains([gsp.segments(ghms.gamma) for gsp in gsps], ghms, reward)
     estimate = chains.estimate(state, action, num_samples, key)
     return QValues(estimate.mean, gsps, ghms.policies, estimate.stderr)
 
@@ -76,7 +75,7 @@ def evaluate_gsp_sampled(
     Paper: Eq 6
     """
     ghms.check(GSPs((gsp,)))
-    estimate = _Chains([segments_of(gsp, ghms.gamma)], ghms, reward).estimate(state, action, num_samples, key)
+    estimate = _Chains([gsp.segments(ghms.gamma)], ghms, reward).estimate(state, action, num_samples, key)
     return Estimate(estimate.mean[0], estimate.stderr[0])
 
 
@@ -237,7 +236,7 @@ class _RandomCompositions(_Chains):
     """A chain of a Geometric number of segments of μ_β, paid at its end alone."""
 
     def _walk(self, paths, m, start, key, results):
-        ((policy, alpha, _, _),) = self.paths[0]
+        ((policy, alpha, *_),) = self.paths[0]
         stopping = (1 - self.ghms.gamma) / (1 - self.ghms.horizon(alpha))
         model, table = self.models[policy, alpha], self.tables[policy].astype(np.float32)
         results[0] = _finish_composed(model, *start[:3], table, stopping, key)

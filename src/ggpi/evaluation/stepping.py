@@ -21,9 +21,8 @@ from ggpi._jax.random import quick
 from ggpi.evaluation.planning import Models
 from ggpi.evaluation.rewards import over, pay_all, payment
 from ggpi.evaluation.tree import draw, worth
-from ggpi.ghm.base import GHMs
+from ggpi.ghm.base import AbstractGHM, GHMs
 from ggpi.ghm.exact import ExactGHM
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.rewards import Each
 from ggpi.switching import GSPs
 from ggpi.types import Key

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ggpi.evaluation.segments import Segment
 from ggpi.ghm.base import GHMs
 from ggpi.rewards import Form
+from ggpi.switching import Segment
 from ggpi.types import Key
 
 Prefix = tuple[Segment, ...]

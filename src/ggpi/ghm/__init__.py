@@ -1,17 +1,18 @@
 """Geometric horizon models: exact in finite MDPs, learned elsewhere."""
 
-from ggpi.ghm.base import GHMs, joined_ghms
+from ggpi.ghm.base import AbstractDensityGHM, AbstractGHM, GHMs, exact_ghms, joined_ghms
 from ggpi.ghm.exact import (
     ExactGHM,
     bellman,
     compose,
-    exact_ghms,
     successor_features,
     successor_representation,
 )
 from ggpi.ghm.tabular import TabularGHM, cemc, cetd, cetd_replay, polynomial_steps
 
 __all__ = [
+    "AbstractDensityGHM",
+    "AbstractGHM",
     "ExactGHM",
     "GHMs",
     "TabularGHM",

@@ -1,7 +1,8 @@
-"""The models that a set of policies needs: μ_γ of each, and μ_β for each α."""
+"""The models that a set of policies needs: μ_γ of each, and μ_β for each α; and what a learned model is."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,55 +10,169 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float, Num
+from numpy.typing import ArrayLike
 
-from ggpi._jax.shapes import Lead, check_policy, check_shape
-from ggpi.mdp.tabular import beta_of, check_gamma
+from ggpi._jax.shapes import Lead, check_policy, check_result, check_shape, floats
+from ggpi.ghm.coordinates import Frame
+from ggpi.ghm.exact import ExactGHM
+from ggpi.mdp.tabular import TabularMDP, check_gamma
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.objects import Foreign
 from ggpi.storage.reading import short
-from ggpi.switching import GSPs
+from ggpi.switching import GSPs, beta_of
+from ggpi.types import GHM, Key, Scalar, reals
+
+
+class AbstractGHM(eqx.Module):
+    """A learned μ(·|x, a) over state vectors; a class of your own needs its abstract methods and nothing else.
+
+    Models take their noise as an argument, so that many are vmapped together and noise is drawn in bulk. `push` is
+    written for one pair (x, a), `loss` for a batch of them.
+    """
+
+    frame: eqx.AbstractVar[Frame]
+    """Normalisation of states and actions, fitted to the data of this model."""
+
+    @property
+    @abstractmethod
+    def noise_size(self) -> int:
+        """How many standard normal numbers one sample takes."""
+
+    @property
+    @abstractmethod
+    def loss_noise_size(self) -> int:
+        """How many standard normal numbers the loss of one pair takes; 0 if it is exact."""
+
+    @abstractmethod
+    def push(
+        self, state: Float[Array, "D"], action: Num[Array, "*A"], noise: Float[Array, "n"]
+    ) -> Float[Array, "D"]:
+        """A sample x′ ∼ μ(·|x, a) as a function of standard normal noise."""
+
+    @abstractmethod
+    def loss(
+        self,
+        state: Float[Array, "B D"],
+        action: Num[Array, "B *A"],
+        target: Float[Array, "B D"],
+        noise: Float[Array, "B n"],
+    ) -> Float[Array, "B"]:
+        """−log μ(target|x, a), or a sample of an upper bound of it, in the units of the frame (`frame.change`)."""
+
+    @property
+    def working_size(self) -> int:
+        """About how many floats are held at a time while one sample is drawn: two layers, each as the widest array."""
+        arrays = jax.tree.leaves(eqx.filter(self, eqx.is_array))
+        return 2 * max(self.frame.state_size, *(array.shape[-1] for array in arrays if array.ndim))
+
+    def check_parts(self, lead: Lead) -> None:
+        """Samples and losses can be computed: the arrays fit each other."""
+        size, (shape, kind) = self.frame.state_size, self.frame.action_form
+        dtype = jnp.float32 if kind == "f" else jnp.int32
+        arrays, rest = eqx.partition(self, eqx.is_array)
+        check_result(
+            lambda arrays, *given: eqx.combine(arrays, rest).push(*given),
+            (
+                arrays,
+                floats(*lead, size),
+                jax.ShapeDtypeStruct((*lead, *shape), dtype),
+                floats(*lead, self.noise_size),
+            ),
+            ((size,), "f"),
+            lead,
+        )
+        states, actions = floats(*lead, 1, size), jax.ShapeDtypeStruct((*lead, 1, *shape), dtype)
+        check_result(
+            lambda arrays, *given: eqx.combine(arrays, rest).loss(*given),
+            (arrays, states, actions, states, floats(*lead, 1, self.loss_noise_size)),
+            ((1,), "f"),
+            lead,
+        )
+
+    def sample(self, state: ArrayLike, action: ArrayLike, *, key: Key) -> Float[Array, "D"]:
+        """x′ ∼ μ(·|x, a), the state after a geometric time."""
+        return self.push(jnp.asarray(state), jnp.asarray(action), jax.random.normal(key, (self.noise_size,)))
+
+
+class AbstractDensityGHM(AbstractGHM):
+    """A model whose density can be computed, as LL2TD needs."""
+
+    @abstractmethod
+    def log_prob(
+        self, target: Float[Array, "D"], state: Float[Array, "D"], action: Num[Array, "*A"]
+    ) -> Float[Array, ""]:
+        """log μ(target|x, a), in raw units."""
+
+    @property
+    def loss_noise_size(self) -> int:
+        return 0
+
+    def loss(
+        self,
+        state: Float[Array, "B D"],
+        action: Num[Array, "B *A"],
+        target: Float[Array, "B D"],
+        noise: Float[Array, "B n"],
+    ) -> Float[Array, "B"]:
+        """−log μ(target|x, a) in the units of the frame."""
+        return -jax.vmap(self.log_prob)(target, state, action) - self.frame.log_volume
+
+
+class AbstractObserver(eqx.Module):
+    """A model with running statistics, such as those of batch norms, which are no matter of gradients."""
+
+    @abstractmethod
+    def observe(
+        self, state: Float[Array, "B D"], action: Num[Array, "B *A"], target: Float[Array, "B D"]
+    ) -> AbstractObserver:
+        """The model after a batch; training calls it once for each."""
+
+
+Models = eqx.Module | Sequence[ExactGHM]
+"""The models of all policies at one horizon: one module with a leading axis over policies, or exact models in a row."""
 
 
 @dataclass(frozen=True, eq=False)
 class GHMs:
-    """`models[horizon]` are the μ^{πᵢ} at that horizon; horizons are γ and β = γ(1−α) for each α.
+    """`models` are the μ^π of all policies at each horizon: at γ, then at β = γ(1−α) for each α, in this order.
 
-    Exact models are a sequence; learned ones are one module with a leading axis over policies. `one_step` is a
-    learned P(·|x, a), the model at horizon 0, which is the same for all policies.
+    `one_step` is a learned P(·|x, a), the model at horizon 0, which is the same for all policies.
     """
 
     policies: Sequence[Any]
     gamma: float
     alphas: tuple[float, ...]
-    models: Mapping[float, Any]
+    models: tuple[Any, ...]
     one_step: Any = None
 
     def segment(self, policy: int, alpha: float | None) -> Any:
         """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None)."""
-        models = self.models[self.horizon(alpha)]
-        return (
-            jax.tree.map(lambda leaf: leaf[policy], models)
-            if isinstance(models, eqx.Module)
-            else models[policy]
-        )
+        return _of_policy(self.models[0 if alpha is None else 1 + self._place(alpha)], policy)
 
     def horizon(self, alpha: float | None) -> float:
         """γ for the last segment (α = None), else β = γ(1−α) of one of these models' α's."""
-        if alpha is None:
-            return self.gamma
+        return self.horizons[0 if alpha is None else 1 + self._place(alpha)]
+
+    @property
+    def horizons(self) -> tuple[float, ...]:
+        """γ, then β for each α: those of `models`."""
+        return self.gamma, *(beta_of(self.gamma, alpha) for alpha in self.alphas)
+
+    def _place(self, alpha: float) -> int:
         if alpha not in self.alphas:
             raise ValueError(f"there are models for α in {list(self.alphas)}, none for α = {alpha}")
-        return beta_of(self.gamma, alpha)
+        return self.alphas.index(alpha)
 
     def check(self, gsps: GSPs) -> None:
-        """Refuses GSPs over policies or α's that these models do not have."""
+        """Raises for GSPs over policies or α's that these models do not have."""
         if gsps.num_policies > len(self.policies):
             raise IndexError(
                 f"the switching policies name base policy {gsps.num_policies - 1}, "
                 f"but there are {len(self.policies)} (0 to {len(self.policies) - 1})"
             )
         for alpha in {alpha for gsp in gsps for alpha in gsp.alphas}:
-            self.horizon(alpha)
+            self._place(alpha)
 
     def lead_of(self, field: str) -> Lead:
         """Learned models are stacked over policies."""
@@ -65,16 +180,15 @@ class GHMs:
 
     @property
     def _is_stacked(self) -> bool:
-        return all(isinstance(models, eqx.Module) for models in self.models.values())
+        return all(isinstance(models, eqx.Module) for models in self.models)
 
     def check_parts(self, lead: Lead) -> None:
-        """Horizons are γ and the β's, there is a model for each policy, and policies act where models live."""
+        """There is a model for each horizon and policy, and policies act in the states of the models."""
         check_gamma(self.gamma)
-        expected = {self.gamma, *(beta_of(self.gamma, alpha) for alpha in self.alphas)}
-        if not self.policies or self.models.keys() != expected:
-            raise ValueError(f"models of horizons {sorted(self.models)}, expected {sorted(expected)}")
+        if not self.policies or len(self.models) != len(self.horizons):
+            raise ValueError(f"{len(self.models)} models, expected those of horizons {list(self.horizons)}")
         worlds = set()
-        for horizon, models in self.models.items():
+        for horizon, models in zip(self.horizons, self.models, strict=True):
             each = [models] if self._is_stacked else list(models)
             if not self._is_stacked and len(each) != len(self.policies):
                 raise ValueError(f"{len(each)} models at {horizon}, but {len(self.policies)} policies")
@@ -87,10 +201,10 @@ class GHMs:
             _check_acts(policy, next(iter(worlds)))
 
     @property
-    def mdp(self) -> Any:
+    def mdp(self) -> TabularMDP:
         """The finite MDP of exact models; learned ones have none."""
         model = self.segment(0, None)
-        if not hasattr(model, "mdp"):
+        if not isinstance(model, ExactGHM):
             raise ValueError(
                 f"exact evaluation needs the models of ggpi.exact_ghms, got learned ones: {type(model).__name__}. "
                 "ggpi.GGPIAgent(ghms, reward, …).plan(state, key=…) estimates values from samples of any models"
@@ -100,6 +214,19 @@ class GHMs:
     @property
     def names(self) -> list[str]:
         return [policy.name for policy in self.policies]
+
+
+def exact_ghms(
+    mdp: TabularMDP, policies: Sequence[Any], gamma: Scalar, alpha: Scalar | Sequence[Scalar]
+) -> GHMs:
+    """μ_γ, and μ_β with β = γ(1−α) for every α given, of each policy."""
+    if not len(policies):
+        raise ValueError("exact_ghms needs at least one policy, got none")
+    named = [p if isinstance(p, TabularPolicy) else TabularPolicy(p, f"π{i}") for i, p in enumerate(policies)]
+    gamma, alphas = check_gamma(gamma), tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
+    horizons = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
+    models = tuple(tuple(ExactGHM(mdp, policy, horizon) for policy in named) for horizon in horizons)
+    return GHMs(tuple(named), gamma, alphas, models)
 
 
 def joined_ghms(parts: Sequence[GHMs]) -> GHMs:
@@ -112,31 +239,48 @@ def joined_ghms(parts: Sequence[GHMs]) -> GHMs:
             f"models that are joined have one γ and the same α's, got (γ, α's) in {sorted(kinds)}"
         )
     policies = tuple(policy for part in parts for policy in part.policies)
-    models = {horizon: _in_a_row([part.models[horizon] for part in parts]) for horizon in parts[0].models}
+    models = tuple(map(_joined, zip(*(part.models for part in parts), strict=True)))
     return GHMs(policies, parts[0].gamma, parts[0].alphas, models, parts[0].one_step)
+
+
+def upgraded_from_1(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a saved "ghms/1", whose models were a dictionary from horizons to models."""
+    gamma, models = check_gamma(fields["gamma"]), fields["models"]
+    horizons = [gamma, *(beta_of(gamma, alpha) for alpha in fields["alphas"])]
+    if models.keys() != set(horizons):
+        raise ValueError(f"models of horizons {sorted(models)}, expected {sorted(set(horizons))}")
+    return {**fields, "models": tuple(models[horizon] for horizon in horizons)}
+
+
+def _of_policy(models: Models, policy: int) -> Any:
+    if isinstance(models, eqx.Module):
+        return jax.tree.map(lambda leaf: leaf[policy], models)
+    return models[policy]
+
+
+def _joined(groups: Sequence[Models]) -> Models:
+    if isinstance(groups[0], eqx.Module):
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
+    return tuple(model for group in groups for model in group)
 
 
 def _world(model: Any) -> tuple[Any, ...]:
     """The size of a model's states and what its actions are; nothing for models that do not say it."""
-    if not (hasattr(model, "sample") or hasattr(model, "sampler")):
-        raise ValueError(f"expected a model, got a {type(model).__name__}")
-    if hasattr(model, "mdp"):
+    if isinstance(model, ExactGHM):
         return model.mdp.num_states, model.mdp.num_actions
-    return (model.frame.state_size, model.frame.action_form) if hasattr(model, "frame") else ()
+    if isinstance(model, AbstractGHM):
+        return model.frame.state_size, model.frame.action_form
+    if not isinstance(model, GHM):
+        raise ValueError(f"expected a model, got a {type(model).__name__}")
+    return ()
 
 
 def _check_acts(policy: Any, world: tuple[Any, ...]) -> None:
     if isinstance(policy, Foreign):
         return
-    if not hasattr(policy, "sample"):
+    if not callable(getattr(policy, "sample", None)):
         raise ValueError(f"expected a policy, got a {type(policy).__name__}")
     if isinstance(policy, TabularPolicy):
         check_shape(f"policy {short(policy.name)}", policy.pi, world or policy.pi.shape)
     elif world:
         check_policy(policy, *world)
-
-
-def _in_a_row(groups: Sequence[Any]) -> Any:
-    if isinstance(groups[0], eqx.Module):
-        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
-    return [model for group in groups for model in group]

@@ -18,7 +18,7 @@ EPSILON = 1e-5
 
 
 class BatchNorm(eqx.Module):
-    """Running mean and variance of what comes in."""
+    """Running mean and variance of the inputs."""
 
     mean: Float[Array, "..."]
     variance: Float[Array, "..."]
@@ -29,28 +29,28 @@ class BatchNorm(eqx.Module):
         """A variance is not negative."""
         check_positive("variance + ε", self.variance + EPSILON)
 
-    def forward(self, y):
+    def forward(self, y: Float[Array, "D"]) -> tuple[Float[Array, "D"], Float[Array, ""]]:
         """z and log |dz/dy|."""
         mean, log_scale = self._fixed()
         return (y - mean) * jnp.exp(-log_scale), -log_scale.sum()
 
-    def inverse(self, z):
+    def inverse(self, z: Float[Array, "D"]) -> Float[Array, "D"]:
         """The y of a z."""
         mean, log_scale = self._fixed()
         return mean + jnp.exp(log_scale) * z
 
-    def observe(self, ys) -> BatchNorm:
+    def observe(self, ys: Float[Array, "B D"]) -> BatchNorm:
         """With statistics moved towards those of a batch [B, D]."""
         ys, (mean, variance) = jax.lax.stop_gradient((ys, (self.mean, self.variance)))
         mean = mean + self.momentum * (ys.mean(axis=0) - mean)
         variance = variance + self.momentum * (ys.var(axis=0) - variance)
         return BatchNorm(mean, variance, self.momentum)
 
-    def _fixed(self):
+    def _fixed(self) -> tuple[Float[Array, "D"], Float[Array, "D"]]:
         mean, variance = jax.lax.stop_gradient((self.mean, self.variance))
         return mean, 0.5 * jnp.log(variance + EPSILON)
 
 
 def batch_norm(size: int, momentum: float) -> BatchNorm:
-    """The identity (nearly), before anything was seen."""
+    """Nearly the identity, before the first batch."""
     return BatchNorm(jnp.zeros(size), jnp.ones(size), momentum)

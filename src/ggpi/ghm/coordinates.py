@@ -9,21 +9,23 @@ Positions (`StateSpec.relative`) are always predicted as displacements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from ggpi._jax.shapes import Lead, check_positive, check_shape
 from ggpi.data import StateSpec
 
 Predict = Literal["change", "state"]
 SMALLEST_SCALE = 1e-3
-"""A number that hardly varies in the data is not blown up."""
+"""A coordinate that hardly varies in the data is not blown up."""
+
+Vectors = Float[Array | np.ndarray, "*b D"]
+Actions = Num[Array | np.ndarray, "..."]
 
 
 class Frame(eqx.Module):
@@ -36,7 +38,7 @@ class Frame(eqx.Module):
     target_mean: Float[Array, "..."]
     target_scale: Float[Array, "..."]
     kept: tuple[int, ...] = eqx.field(static=True)
-    """Numbers of the state that the model sees: all but positions."""
+    """Coordinates of the state that the model sees: all but positions."""
     from_state: tuple[float, ...] = eqx.field(static=True)
     """1 where the change is predicted, 0 where the state itself is."""
     rotations: tuple[tuple[int, ...], ...] = eqx.field(static=True)
@@ -53,7 +55,7 @@ class Frame(eqx.Module):
 
     @property
     def action_form(self) -> tuple[tuple[int, ...], str]:
-        """The shape of an action, and the kind of its numbers."""
+        """The shape of an action, and the kind of its dtype."""
         return (self.action_mean.shape[-1:], "f") if self.num_actions is None else ((), "i")
 
     def check_parts(self, lead: Lead) -> None:
@@ -71,8 +73,8 @@ class Frame(eqx.Module):
         if self.num_actions is not None and self.num_actions < 1:
             raise ValueError(f"num_actions is at least 1, got {self.num_actions}")
 
-    def inputs(self, state, action):
-        """What the networks see of (x, a)."""
+    def inputs(self, state: Vectors, action: Actions) -> Float[Array, "*b m"]:
+        """The inputs of networks: (x, a) normalised, without positions."""
         seen = jnp.concatenate([state[..., part] for part in _runs(self.kept)], axis=-1)
         seen = (seen - _fixed(self.state_mean)) / _fixed(self.state_scale)
         if self.num_actions is not None:
@@ -80,13 +82,13 @@ class Frame(eqx.Module):
         acted = (action - _fixed(self.action_mean)) / _fixed(self.action_scale)
         return jnp.concatenate([seen, acted], axis=-1)
 
-    def change(self, state, target):
+    def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b D"]:
         """The target in the model's coordinates."""
         moved = target - jnp.array(self.from_state) * state
         return (moved - _fixed(self.target_mean)) / _fixed(self.target_scale)
 
-    def restore(self, state, y):
-        """The raw state of a point in the model's coordinates."""
+    def restore(self, state: Vectors, y: Vectors) -> Float[Array, "*b D"]:
+        """The raw state of a target in the model's coordinates: the inverse of `change`."""
         target = jnp.array(self.from_state) * state + _fixed(self.target_mean) + _fixed(self.target_scale) * y
         for group in self.rotations:
             places = jnp.array(group)
@@ -94,20 +96,29 @@ class Frame(eqx.Module):
         return target
 
     @property
-    def log_volume(self):
+    def log_volume(self) -> Float[Array, "*k"]:
         """log |dx′/dy|: a density of x′ is that of y divided by this volume."""
         return jnp.log(_fixed(self.target_scale)).sum(-1)
 
 
 def fit_frame(
-    states: np.ndarray,
-    actions: np.ndarray,
-    ahead: np.ndarray,
+    states: Float[np.ndarray, "N D"],
+    actions: Num[np.ndarray, "N *A"],
+    ahead: Float[np.ndarray, "N D"],
     spec: StateSpec,
     num_actions: int | None,
     predict: Predict = "change",
 ) -> Frame:
-    """The frame of pairs (x, a) and the states x′ that follow them after about the model's horizon."""
+    """The frame of pairs (x, a) and the states x′ that follow them after about the model's horizon.
+
+    Args:
+        states: the states x [N, D].
+        actions: the actions a, vectors [N, A] or integers [N].
+        ahead: the states x′ [N, D].
+        spec: which coordinates are positions or rotations.
+        num_actions: the number of discrete actions; None when they are vectors.
+        predict: whether models predict the change of state, or the state itself.
+    """
     if predict not in ("change", "state"):
         raise ValueError(f"a model predicts 'change' or 'state', got {predict!r}")
     kept = tuple(i for i in range(spec.size) if i not in spec.relative)
@@ -115,9 +126,9 @@ def fit_frame(
     moved = ahead - np.array(from_state) * states
     acted = np.zeros((1, 0)) if num_actions is not None else actions.reshape(len(actions), -1)
     return Frame(
-        *_moments(states[:, kept]),
-        *_moments(acted),
-        *_moments(moved),
+        *_mean_and_scale(states[:, kept]),
+        *_mean_and_scale(acted),
+        *_mean_and_scale(moved),
         kept,
         from_state,
         spec.rotations,
@@ -125,23 +136,23 @@ def fit_frame(
     )
 
 
-def _moments(values: np.ndarray) -> tuple[jax.Array, jax.Array]:
+def _mean_and_scale(values: Float[np.ndarray, "N m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
     scale = np.maximum(values.std(axis=0), SMALLEST_SCALE) if values.shape[1] else np.zeros(0)
     return jnp.asarray(values.mean(axis=0), jnp.float32), jnp.asarray(scale, jnp.float32)
 
 
-def _fixed(array):
+def _fixed(array: Array) -> Array:
     return jax.lax.stop_gradient(array)
 
 
-def _orthonormal(axes):
+def _orthonormal(axes: Float[Array, "*b 6"]) -> Float[Array, "*b 6"]:
     """Gram–Schmidt on two axes of three numbers each."""
     first = _unit(axes[..., :3])
     second = axes[..., 3:] - (axes[..., 3:] * first).sum(-1, keepdims=True) * first
     return jnp.concatenate([first, _unit(second)], axis=-1)
 
 
-def _unit(vector):
+def _unit(vector: Float[Array, "*b 3"]) -> Float[Array, "*b 3"]:
     return vector / jnp.maximum(jnp.linalg.norm(vector, axis=-1, keepdims=True), 1e-6)
 
 
@@ -151,8 +162,3 @@ def _runs(places: tuple[int, ...]) -> list[slice]:
         return [slice(0, 0)]
     runs = np.split(np.array(places), np.flatnonzero(np.diff(places) != 1) + 1)
     return [slice(int(run[0]), int(run[-1]) + 1) for run in runs]
-
-
-def stack_modules(modules: Sequence):
-    """Modules of one structure as one module with a leading axis."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *modules)

@@ -23,11 +23,9 @@ from numpy.typing import ArrayLike
 
 from ggpi._jax.alias import AliasTable, alias_table
 from ggpi._jax.shapes import Lead, check_shape
-from ggpi.ghm.base import GHMs
 from ggpi.mdp.resolvent import Resolvent, resolvent
 from ggpi.mdp.rows import sparse_running_sums
-from ggpi.mdp.tabular import TabularMDP, beta_of, check_gamma
-from ggpi.policies import TabularPolicy
+from ggpi.mdp.tabular import TabularMDP, check_gamma
 from ggpi.rewards import Reward
 from ggpi.types import Key, Scalar, reals
 
@@ -182,19 +180,6 @@ class Simulator(eqx.Module):
         places = jnp.minimum(self.starts[row][..., None] + jnp.arange(self.longest), last[..., None])
         passed = (self.cumulative[places] <= u[..., None]).sum(axis=-1)
         return self.successors[jnp.minimum(self.starts[row] + passed, last)]
-
-
-def exact_ghms(
-    mdp: TabularMDP, policies: Sequence[Any], gamma: Scalar, alpha: Scalar | Sequence[Scalar]
-) -> GHMs:
-    """μ_γ, and μ_β with β = γ(1−α) for every α given, of each policy."""
-    if not len(policies):
-        raise ValueError("exact_ghms needs at least one policy, got none")
-    named = [p if isinstance(p, TabularPolicy) else TabularPolicy(p, f"π{i}") for i, p in enumerate(policies)]
-    gamma, alphas = check_gamma(gamma), tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
-    horizons = {beta_of(gamma, alpha) for alpha in alphas} | {gamma}
-    models = {horizon: [ExactGHM(mdp, policy, horizon) for policy in named] for horizon in horizons}
-    return GHMs(tuple(named), gamma, alphas, models)
 
 
 def compose(mu_2: np.ndarray, mu_1: np.ndarray, policy: ArrayLike) -> np.ndarray:

@@ -6,7 +6,7 @@ In a bin from (x₀, y₀), w wide and h high, with slopes d₀ and d₁ at its 
     dy/dx = s² (d₁ ξ² + 2s ξ(1−ξ) + d₀(1−ξ)²) / D²
 
 The inverse solves a quadratic equation (Durkan et al., 2019). The ends have slope 1, so the map is smooth.
-Written for a vector of numbers, each with a spline of its own; bins are the first axis. A bin is picked by
+Written for a vector, each coordinate with a spline of its own; bins are the first axis. A bin is picked by
 masked sums over unnormalised shares, and slopes are computed after the pick: with its gradient this is faster
 than gathering from finished knots, as flowjax does, and quicker to compile.
 """
@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 SMALLEST = 1e-3
 """Smallest width and height of a bin, and smallest slope at a knot."""
 Vector = Float[Array, "n"]
+Rows = Float[Array, "_ n"]
 
 
 def num_raw(knots: int) -> int:
@@ -56,21 +57,23 @@ def unbend(raw: Float[Array, "r n"], y: Vector, interval: float) -> Vector:
 class _Bin(NamedTuple):
     """Lower left corner, size, and the slopes at both ends."""
 
-    x: Array
-    width: Array
-    y: Array
-    height: Array
-    left: Array
-    right: Array
+    x: Vector
+    width: Vector
+    y: Vector
+    height: Vector
+    left: Vector
+    right: Vector
 
 
-def _parts(raw):
-    """What makes widths, heights and slopes."""
+def _parts(raw: Rows) -> tuple[Rows, Rows, Rows]:
+    """The raw numbers of widths, heights and slopes."""
     knots = (len(raw) - 2) // 3
     return raw[: knots + 1], raw[knots + 1 : 2 * knots + 2], raw[2 * knots + 2 :]
 
 
-def _bin(widths, heights, slopes, x, interval: float) -> tuple[_Bin, Array]:
+def _bin(
+    widths: Rows, heights: Rows, slopes: Rows, x: Vector, interval: float
+) -> tuple[_Bin, Bool[Array, "n"]]:
     """The bin that x falls in, and whether it is in any."""
     (widths, width_unit), (heights, height_unit) = _shares(widths, interval), _shares(heights, interval)
     passed = x >= jax.lax.stop_gradient(_inner_knots(widths, width_unit, interval))
@@ -89,30 +92,30 @@ def _bin(widths, heights, slopes, x, interval: float) -> tuple[_Bin, Array]:
     return picked, (x >= -interval) & (x <= interval)
 
 
-def _shares(raw, interval: float):
+def _shares(raw: Rows, interval: float) -> tuple[Rows, Vector]:
     """Positive numbers ∝ the softmax, and their unit: a bin's size is SMALLEST + unit · share."""
     shares = jnp.exp(raw - jax.lax.stop_gradient(raw.max(axis=0)))
     return shares, (2 * interval - len(raw) * SMALLEST) / shares.sum(axis=0)
 
 
-def _inner_knots(shares, unit, interval: float):
+def _inner_knots(shares: Rows, unit: Vector, interval: float) -> Rows:
     past = jnp.arange(1, len(shares), dtype=shares.dtype)[:, None]
     return past * SMALLEST + unit * jnp.cumsum(shares[:-1], axis=0) - interval
 
 
-def _sum(mask, values):
+def _sum(mask: Bool[Array, "_ n"], values: Rows) -> Vector:
     return jnp.where(mask, values, 0.0).sum(axis=0)
 
 
-def _slope(raw):
+def _slope(raw: Vector) -> Vector:
     """1 at 0, which is what a bin at the end of the interval sums up to."""
     return SMALLEST + jax.nn.softplus(raw + math.log(math.expm1(1 - SMALLEST)))
 
 
-def _denominator(at: _Bin, s, xi):
+def _denominator(at: _Bin, s: Vector, xi: Vector) -> Vector:
     return s + (at.left + at.right - 2 * s) * xi * (1 - xi)
 
 
-def _log_slope(at: _Bin, s, xi):
+def _log_slope(at: _Bin, s: Vector, xi: Vector) -> Vector:
     rising = at.right * xi**2 + 2 * s * xi * (1 - xi) + at.left * (1 - xi) ** 2
     return jnp.log(s**2 * rising / _denominator(at, s, xi) ** 2)

@@ -3,9 +3,9 @@
     log μ(x′|x, a) = log N(f(y; c); 0, I) + log |∂f/∂y| − log volume,  y = change of state, c = (x, a)
 
 f is a chain of layers, each a batch norm, an invertible linear map (triangular factors and a reversal of
-the order, after Glow's 1×1 convolution) and a coupling: the first half of the numbers, with c, tells through a
-network which splines bend the second half. The reversal makes the next layer bend the other half. A state of
-one number has an empty first half: its splines know c alone.
+the order, after Glow's 1×1 convolution) and a coupling: a network of the first half of the coordinates and of c
+outputs the splines that bend the second half. The reversal makes the next layer bend the other half. A state of
+one coordinate has an empty first half: its splines depend on c alone.
 
 Where a `StateSpec` has rotations, `push` makes them orthonormal afterwards; the density is that before.
 """
@@ -18,15 +18,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from ggpi._jax.networks import MLP, mlp
 from ggpi._jax.shapes import Lead, check_positive
+from ggpi.ghm.base import AbstractDensityGHM, AbstractObserver
 from ggpi.ghm.batch_norm import BatchNorm, batch_norm
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.ghm.spline import bend, num_raw, unbend
 from ggpi.types import Key
+
+Vector = Float[Array, "D"]
+Action = Num[Array, "*A"]
+Context = Float[Array, "c"]
+Scalar = Float[Array, ""]
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class FlowConfig:
     knots: int = 8
     """Inner knots of each spline."""
     interval: float = 5.0
-    """Splines bend numbers between minus this and this."""
+    """Splines bend coordinates between minus this and this."""
     momentum: float = 0.01
     """The weight of the newest batch in the running statistics of batch norms."""
     predict: Predict = "change"
@@ -60,7 +65,7 @@ class FlowConfig:
         )
 
 
-class Flow(AbstractDensityGHM):
+class Flow(AbstractDensityGHM, AbstractObserver):
     """μ(x′|x, a) as the image of standard normal noise.
 
     Paper: Fig 18
@@ -73,19 +78,14 @@ class Flow(AbstractDensityGHM):
     def noise_size(self) -> int:
         return self.frame.state_size
 
-    @property
-    def working_size(self) -> int:
-        widths = [bias.shape[-1] for layer in self.layers for bias in layer.coupling.conditioner.biases]
-        return max(self.frame.state_size, *(2 * width for width in widths))
-
-    def push(self, state, action, noise):
+    def push(self, state: Vector, action: Action, noise: Vector) -> Vector:
         context, y = self.frame.inputs(state, action), noise
         for layer in reversed(self.layers):
             y = layer.inverse(y, context)
         return self.frame.restore(state, y)
 
-    def pull(self, state, action, target):
-        """The noise that `push` makes the target of, and log |d noise/d target|."""
+    def pull(self, state: Vector, action: Action, target: Vector) -> tuple[Vector, Scalar]:
+        """The noise that `push` maps to the target, and log |d noise/d target|."""
         context, z = self.frame.inputs(state, action), self.frame.change(state, target)
         log_det = -self.frame.log_volume
         for layer in self.layers:
@@ -93,14 +93,16 @@ class Flow(AbstractDensityGHM):
             log_det = log_det + grown
         return z, log_det
 
-    def log_prob(self, target, state, action):
+    def log_prob(self, target: Vector, state: Vector, action: Action) -> Scalar:
         noise, log_det = self.pull(state, action, target)
         return norm.logpdf(noise).sum() + log_det
 
-    def observe(self, states, actions, targets) -> Flow:
+    def observe(
+        self, state: Float[Array, "B D"], action: Num[Array, "B *A"], target: Float[Array, "B D"]
+    ) -> Flow:
         """With running statistics moved towards those of a batch, in all layers at once."""
-        contexts = jax.vmap(self.frame.inputs)(states, actions)
-        ys = jax.vmap(self.frame.change)(states, targets)
+        contexts = jax.vmap(self.frame.inputs)(state, action)
+        ys = jax.vmap(self.frame.change)(state, target)
         layers = []
         for layer in self.layers:
             layers.append(eqx.tree_at(lambda old: old.norm, layer, layer.norm.observe(ys)))
@@ -109,19 +111,21 @@ class Flow(AbstractDensityGHM):
 
 
 class FlowLayer(eqx.Module):
-    """Batch norm, linear map, coupling; `forward` goes from data towards noise."""
+    """Batch norm, linear map, coupling; `forward` maps data to noise."""
 
     norm: BatchNorm
     linear: InvertibleLinear
     coupling: SplineCoupling
 
-    def forward(self, y, context):
+    def forward(self, y: Vector, context: Context) -> tuple[Vector, Scalar]:
+        """z and log |dz/dy|."""
         y, first = self.norm.forward(y)
         y, second = self.linear.forward(y)
         y, third = self.coupling.forward(y, context)
         return y, first + second + third
 
-    def inverse(self, z, context):
+    def inverse(self, z: Vector, context: Context) -> Vector:
+        """The y of a z."""
         return self.norm.inverse(self.linear.inverse(self.coupling.inverse(z, context)))
 
 
@@ -134,19 +138,19 @@ class InvertibleLinear(eqx.Module):
     triangles: Float[Array, "..."]
     bias: Float[Array, "..."]
 
-    def forward(self, y):
+    def forward(self, y: Vector) -> tuple[Vector, Scalar]:
         """z and log |det|."""
         lower, diagonal, upper = self._factors()
         one = jnp.eye(len(diagonal))
         return (((lower + one) * diagonal @ (upper + one)) @ y)[::-1] + self.bias, jnp.trace(self.triangles)
 
-    def inverse(self, z):
-        """The y of a z; the inverse matrix is the same for a whole batch, so it is made once."""
+    def inverse(self, z: Vector) -> Vector:
+        """The y of a z; the inverse matrix is the same for a whole batch, so it is computed once."""
         lower, diagonal, upper = self._factors()
         unlower, unupper = jax.vmap(_unit_lower_inverse)(jnp.stack([lower, upper.T]))
         return (unupper.T / diagonal @ unlower) @ (z - self.bias)[::-1]
 
-    def _factors(self):
+    def _factors(self) -> tuple[Array, Array, Array]:
         return (
             jnp.tril(self.triangles, -1),
             jnp.exp(jnp.diagonal(self.triangles)),
@@ -154,7 +158,7 @@ class InvertibleLinear(eqx.Module):
         )
 
 
-def _unit_lower_inverse(strict):
+def _unit_lower_inverse(strict: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """(I + strict)⁻¹, row by row: on busy cores a sample takes a quarter of the time that triangular solves do."""
     one = jnp.eye(len(strict), dtype=strict.dtype)
     return jax.lax.fori_loop(
@@ -163,7 +167,7 @@ def _unit_lower_inverse(strict):
 
 
 class SplineCoupling(eqx.Module):
-    """The first `kept` numbers go through; with the context they say which splines bend the others."""
+    """The first `kept` coordinates are unchanged; with the context they determine the splines that bend the others."""
 
     conditioner: MLP
     kept: int = eqx.field(static=True)
@@ -173,17 +177,17 @@ class SplineCoupling(eqx.Module):
         """There is an interval to bend."""
         check_positive("interval", self.interval)
 
-    def forward(self, y, context):
+    def forward(self, y: Vector, context: Context) -> tuple[Vector, Scalar]:
         """z and log |dz/dy|."""
         first, second = y[: self.kept], y[self.kept :]
         bent, log_slopes = bend(self._raw(first, context, len(second)), second, self.interval)
         return jnp.concatenate([first, bent]), log_slopes.sum()
 
-    def inverse(self, z, context):
+    def inverse(self, z: Vector, context: Context) -> Vector:
         """The y of a z."""
         first, second = z[: self.kept], z[self.kept :]
         unbent = unbend(self._raw(first, context, len(second)), second, self.interval)
         return jnp.concatenate([first, unbent])
 
-    def _raw(self, first, context, size):
+    def _raw(self, first: Array, context: Context, size: int) -> Float[Array, "r m"]:
         return self.conditioner(jnp.concatenate([first, context])).reshape(-1, size)

@@ -1,7 +1,19 @@
-"""The laboratory: one module per figure or table of the paper, all under one contract (`ggpi.lab.contract`).
+"""The laboratory: one pair of modules per figure or table of the paper, all under one contract.
 
-Each module has `Config`, `run(config, cells=compute)`, `table(metrics)` and `plot(metrics)`.
+`ggpi.lab.run("chain")` runs an experiment as `ggpi run chain` does, and resumes it after an interruption. What an
+experiment consists of is described in `ggpi.lab.contract`.
 """
+
+from __future__ import annotations
+
+import difflib
+from importlib import import_module
+
+TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which takes long to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from typing import Any
 
 EXPERIMENTS: dict[str, tuple[str, str]] = {
     "four-rooms-transfer": (
@@ -73,4 +85,44 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "App E: learning rate, KL weight, latent size and target of VAE models",
     ),
 }
-"""Name → (module, one line). Nothing is imported until an experiment is asked for."""
+"""Name → (module, one line). Nothing is imported until an experiment is run."""
+FILMS = ("ant-policies", "ant-visualise")
+"""Experiments that also make a film: their figure modules have a function `film(config, metrics)`."""
+
+
+def run(
+    name: str,
+    config: Any = None,
+    *,
+    preset: str = "cpu",
+    seed: int = 0,
+    out: str | Path | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Runs an experiment, or resumes it, and returns its metrics as `metrics.json` holds them.
+
+    Finished cells are stored in `out` and are not computed again when the same run is started once more. One process
+    at a time may write to a directory.
+
+    Args:
+        name: One of `EXPERIMENTS`, such as `"chain"`.
+        config: A `Config` of the experiment; by default that of `preset` with `seed`.
+        preset: `"tiny"`, `"cpu"` or `"paper"`.
+        seed: Seed of the preset's config; a given `config` has its own.
+        out: Directory of the results; by default `results/NAME-PRESET-seedN`.
+        force: Replace results of another experiment or config in `out`; other files are never touched.
+    """
+    contract = import_module(
+        "ggpi.lab.contract"
+    )  # not a statement: experiments do not depend on how they are run
+    return contract.run(name, config, preset=preset, seed=seed, out=out, force=force)
+
+
+def one_of(kind: str, given: str | None, valid: Iterable[str]) -> str:
+    """Returns a valid name; any other raises an error that lists the valid ones, the most similar first."""
+    if given is not None and given in valid:
+        return given
+    if given is None:
+        raise ValueError(f"no name given; the {kind}s are: {', '.join(valid)}")
+    similar = sorted(valid, key=lambda name: -difflib.SequenceMatcher(None, given, name).ratio())
+    raise ValueError(f"no {kind} is called {given!r}; the {kind}s are: {', '.join(similar)}")

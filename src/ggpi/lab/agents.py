@@ -14,7 +14,6 @@ import numpy as np
 from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
 from ggpi.evaluation.rewards import payment
-from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import Block, build_tree, draw, worth
 from ggpi.ghm.base import GHMs
 from ggpi.policies.bank import PolicyBank
@@ -79,7 +78,7 @@ def true_values(
     """(states [b, D], targets [b, 2], key) ↦ values [N, b] of the GSPs, estimated by simulation."""
     alphas = tuple(dict.fromkeys(alpha for gsp in gsps for alpha in gsp.alphas))
     ghms = GHMs(tuple(policies), gamma, alphas, {})
-    tree, _ = build_tree([segments_of(gsp, gamma) for gsp in gsps], ghms, "arrival")
+    tree, _ = build_tree([gsp.segments(gamma) for gsp in gsps], ghms, "arrival")
     simulated = Simulated(policies, world)
 
     def values(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:

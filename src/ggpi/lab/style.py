@@ -55,3 +55,8 @@ def grid_map(
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set_title(title, fontsize=9, color=INK)
+
+
+def depth_name(depth: int | str) -> str:
+    """depth 1 (GPI), depth 2, …"""
+    return "depth 1 (GPI)" if str(depth) == "1" else f"depth {depth}"

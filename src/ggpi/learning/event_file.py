@@ -1,4 +1,6 @@
-"""Event files, in which TensorBoard finds curves: scalars by step, written without a package.
+"""Event files for TensorBoard: scalars by step, written without a package.
+
+    ggpi.fit(policies, data, …, out="models", callbacks=[TensorBoard()])     then tensorboard --logdir models
 
 A file is a sequence of records, each a length, a checksum of it, bytes, and a checksum of them. The bytes are messages
 of protobuf: Event(wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7), where a summary has
@@ -14,7 +16,34 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from ggpi.learning.log import Report
+
 VARINT, DOUBLE, BYTES, FLOAT = 0, 1, 2, 5
+
+
+class TensorBoard:
+    """A callback of `ggpi.fit` that writes the metrics of a training as event files into its directory."""
+
+    def __init__(self):
+        self._starts: dict[Path, int] = {}
+        self._files: dict[Path, EventFile] = {}
+
+    def __call__(self, report: Report) -> None:
+        if report.directory is None:
+            raise ValueError("TensorBoard() needs out=, the directory where its files go")
+        if report.loss is None or report.held_out is None:
+            self._starts[report.directory] = report.step
+            return
+        if report.directory not in self._files:
+            self._files[report.directory] = EventFile(report.directory, self._starts[report.directory])
+        scalars = {
+            "steps_per_second": report.rate,
+            "loss": report.loss.mean(),
+            "held_out": report.held_out.mean(),
+        }
+        for name, values in (("loss", report.loss), ("held_out", report.held_out)):
+            scalars |= {f"{name}/{label}": x for label, x in zip(report.labels, values, strict=True)}
+        self._files[report.directory].write(report.step, {tag: float(x) for tag, x in scalars.items()})
 
 
 class EventFile:

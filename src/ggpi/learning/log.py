@@ -1,49 +1,68 @@
-"""What a training keeps in its directory: metrics as it goes, and checkpoints to go on from.
+"""What a training writes to its directory: metrics as it goes, and checkpoints to resume from.
 
 OUT/metrics.jsonl    a line per chunk: step, loss and held-out score of each model, steps per second
-OUT/checkpoint/      weights, slow copy and moments of the last checkpoint, written at one stroke
+OUT/checkpoint/      weights, slow copy and moments of the last checkpoint, written atomically
 OUT/models/          the finished models, as `ggpi.save` writes them
-OUT/events.out.…     the same metrics for TensorBoard, on demand
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Float, PyTree
 
-from ggpi.learning.event_file import EventFile
+from ggpi.ghm.base import AbstractGHM
 from ggpi.storage.arrays import load_arrays, save_arrays, sweep, to_json, write_text
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import parse_json, read_text, short
 from ggpi.storage.verify import fits, matching
 
+State = TypeVar("State")
+
+
+class Report(NamedTuple):
+    """What callbacks of a training are told, before the first chunk and after every chunk."""
+
+    step: int
+    """Steps so far."""
+    models: AbstractGHM
+    """The stacked models, horizon by horizon. Copy what you keep: the next chunk overwrites their arrays."""
+    labels: tuple[str, ...]
+    """Policy and horizon of each model; "next state" for that of horizon 0, which is trained last."""
+    loss: Float[np.ndarray, "M"] | None
+    """The mean loss of each model over the chunk; None before the first one."""
+    held_out: Float[np.ndarray, "M"] | None
+    """The loss of each model on held-out data; None before the first chunk."""
+    rate: float
+    """Steps per second."""
+    directory: Path | None
+    """Where this training writes to."""
+
+
+Callback = Callable[[Report], None]
+
 
 class TrainingLog:
-    """Metrics and checkpoints in a directory; nothing without one."""
+    """Metrics and checkpoints in a directory; without one nothing is written."""
 
     EVERY = 20.0
     """Seconds between checkpoints."""
 
-    def __init__(
-        self, out: str | Path | None, fingerprint: str, tensorboard: bool, labels: Sequence[str] = ()
-    ):
-        self.directory = Path(out) if out else None
-        self.labels, self.tensorboard, self.events = labels, tensorboard, None
-        self.fingerprint, self.written, self.last_step = fingerprint, time.monotonic(), 0
-        if tensorboard and not out:
-            raise ValueError("tensorboard=True needs out=, the directory where its files go")
-        if self.directory:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            sweep(self.directory)
+    def __init__(self, directory: Path | None, fingerprint: str):
+        self.directory, self.fingerprint = directory, fingerprint
+        self.written, self.last_step = time.monotonic(), 0
+        if directory:
+            directory.mkdir(parents=True, exist_ok=True)
+            sweep(directory)
 
-    def resume(self, initial: Any, steps: int) -> tuple[Any, int]:
-        """The state to start from, and how many of the `steps` it has behind it."""
+    def resume(self, initial: State, steps: int) -> tuple[State, int]:
+        """The state to start from, and how many of the `steps` were taken before it."""
         if not self.directory or not (self.directory / "checkpoint" / "about.json").exists():
             self._forget_metrics_after(0)
             return initial, 0
@@ -67,7 +86,8 @@ class TrainingLog:
         self._forget_metrics_after(self.last_step)
         return eqx.combine(jax.tree.unflatten(structure, saved), initial), self.last_step
 
-    def checkpoint(self, state: Any, step: int, is_last: bool) -> None:
+    def checkpoint(self, state: PyTree, step: int, is_last: bool) -> None:
+        """Writes the state, unless the last checkpoint is a few seconds old."""
         if not self.directory or (not is_last and time.monotonic() - self.written < self.EVERY):
             return
         leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
@@ -75,7 +95,8 @@ class TrainingLog:
         save_arrays(self.directory / "checkpoint", arrays, {"fingerprint": self.fingerprint, "step": step})
         self.written, self.last_step = time.monotonic(), step
 
-    def check_finite(self, losses: np.ndarray, first: int) -> None:
+    def check_finite(self, losses: Float[np.ndarray, "n M"], first: int) -> None:
+        """Raises if a loss is not finite; `first` is the number of the first step."""
         bad = np.argwhere(~np.isfinite(losses))
         if len(bad):
             where = (
@@ -88,18 +109,15 @@ class TrainingLog:
                 f"last good checkpoint: {where}. A smaller learning_rate or kl_weight may help"
             )
 
-    def write(self, step: int, loss: np.ndarray, held_out: np.ndarray, rate: float) -> None:
+    def write(
+        self, step: int, loss: Float[np.ndarray, "M"], held_out: Float[np.ndarray, "M"], rate: float
+    ) -> None:
+        """Appends a line to the metrics."""
         if not self.directory:
             return
         row = {"step": step, "loss": loss, "held_out": held_out, "steps_per_second": round(rate, 2)}
         with (self.directory / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(to_json(row).replace("\n", "") + "\n")
-        if self.tensorboard:
-            self.events = self.events or EventFile(self.directory, self.last_step)
-            scalars = {"steps_per_second": rate, "loss": loss.mean(), "held_out": held_out.mean()}
-            for name, values in (("loss", loss), ("held_out", held_out)):
-                scalars |= {f"{name}/{label}": x for label, x in zip(self.labels, values, strict=True)}
-            self.events.write(step, {tag: float(value) for tag, value in scalars.items()})
 
     def _forget_metrics_after(self, step: int) -> None:
         path = self.directory / "metrics.jsonl" if self.directory else None

@@ -7,108 +7,108 @@ shapes share one compiled program, also through the persistent compilation cache
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PyTree
 
 from ggpi._jax.jit import fast_jit
+from ggpi.ghm.base import AbstractGHM, AbstractObserver
+from ggpi.learning.losses import Batch, Problem
 from ggpi.learning.recipe import Recipe
-from ggpi.learning.targets import Record
-from ggpi.policies.bank import PolicyBank
 from ggpi.types import Key
 
 SCORED = 512
 """Transitions per model on which a score is taken."""
 
 
-class Setting(eqx.Module):
+class Training(eqx.Module):
     """What stays the same over a training."""
 
-    recorded: Record
-    bank: PolicyBank
-    betas: Float[Array, "M"]
-    """The horizon of each model: horizon by horizon, policy by policy."""
+    problem: Problem
+    held_out: Problem
+    """The same policies and horizons with the data that are only used to score."""
     key: Key
     recipe: Recipe = eqx.field(static=True)
 
 
-class State(eqx.Module):
-    """What a checkpoint holds: weights, the slow copy that targets come from, and Adam's moments."""
+class TrainState(eqx.Module):
+    """What changes from step to step, and what a checkpoint holds."""
 
-    models: Any
-    slow: Any
-    """None when targets come from the current models."""
-    moments: Any
+    models: AbstractGHM
+    slow: AbstractGHM | None
+    """The copy that targets come from; None when they come from the current models."""
+    moments: optax.OptState
 
 
-def initial_state(models: Any, recipe: Recipe) -> State:
+class _Chunk(eqx.Module):
+    training: Training
+    first: Int[Array, ""]
+    count: Int[Array, ""]
+
+
+def initial_state(models: AbstractGHM, recipe: Recipe) -> TrainState:
     """The state before the first step."""
-    has_slow_copy = recipe.loss.ema_decay is not None or recipe.loss.copy_every is not None
-    slow = jax.tree.map(jnp.array, models) if has_slow_copy else None
-    return State(models, slow, _optimiser(recipe).init(eqx.filter(models, eqx.is_inexact_array)))
+    slow = recipe.loss.slow_copy(None, models, 0)
+    return TrainState(models, slow, _optimiser(recipe).init(eqx.filter(models, eqx.is_inexact_array)))
 
 
-def run_chunk(given: tuple[Setting, Array], state: State, count: int) -> tuple[State, Float[Array, "n M"]]:
-    """The state after `count` steps, at most a chunk of the recipe, beginning with step given[1], and their losses."""
-    if count > given[0].recipe.chunk:
-        raise ValueError(f"a chunk has at most {given[0].recipe.chunk} steps, got {count}")
-    state, losses = _run((*given, jnp.asarray(count)), state)
+def run_chunk(
+    training: Training, state: TrainState, *, first: int, count: int
+) -> tuple[TrainState, Float[Array, "n M"]]:
+    """The state after steps first, …, first + count − 1, and their losses.
+
+    Args:
+        training: data, policies, horizons, key and recipe.
+        state: the state before the first of these steps; its arrays are donated.
+        first: the number of the first step.
+        count: the number of steps, at most a chunk of the recipe.
+    """
+    if count > training.recipe.chunk:
+        raise ValueError(f"a chunk has at most {training.recipe.chunk} steps, got {count}")
+    state, losses = _run(_Chunk(training, jnp.asarray(first), jnp.asarray(count)), state)
     return state, losses[:count]
 
 
 @functools.partial(fast_jit, donate="all-except-first")
-def _run(given: tuple[Setting, Array, Array], state: State) -> tuple[State, Float[Array, "n M"]]:
+def _run(chunk: _Chunk, state: TrainState) -> tuple[TrainState, Float[Array, "n M"]]:
     """One program for any number of steps: compiled for each number, a step would be rounded in several ways."""
-    setting, first, count = given
     arrays, static = eqx.partition(state, eqx.is_array)
 
-    def step(i, carry):
+    def step(i: Int[Array, ""], carry: tuple[PyTree, Array]) -> tuple[PyTree, Array]:
         arrays, losses = carry
-        state, loss = _step(setting, eqx.combine(arrays, static), first + i)
+        state, loss = _step(chunk.training, eqx.combine(arrays, static), chunk.first + i)
         return eqx.filter(state, eqx.is_array), losses.at[i].set(loss)
 
-    losses = jnp.zeros((setting.recipe.chunk, len(setting.betas)))
-    arrays, losses = jax.lax.fori_loop(0, count, step, (arrays, losses))
+    losses = jnp.zeros((chunk.training.recipe.chunk, len(chunk.training.problem.betas)))
+    arrays, losses = jax.lax.fori_loop(0, chunk.count, step, (arrays, losses))
     return eqx.combine(arrays, static), losses
 
 
 @fast_jit
-def score(setting: Setting, models: Any) -> Float[Array, "M"]:
-    """The loss of each model on a setting's record, always with the same draws."""
-    loss, key = setting.recipe.loss, jax.random.fold_in(setting.key, 2**31 - 2)
-    return loss.batch(models, models, setting.recorded, setting.bank, setting.betas, SCORED, key=key)[0]
+def score(training: Training, models: AbstractGHM) -> Float[Array, "M"]:
+    """The loss of each model on the held-out data, always with the same draws."""
+    loss, key = training.recipe.loss, jax.random.fold_in(training.key, 2**31 - 2)
+    return loss.batch(models, models, training.held_out, SCORED, key=key)[0]
 
 
-def _step(setting: Setting, state: State, i: Any) -> tuple[State, Any]:
-    recipe, key = setting.recipe, jax.random.fold_in(setting.key, i)
+def _step(training: Training, state: TrainState, i: Int[Array, ""]) -> tuple[TrainState, Float[Array, "M"]]:
+    recipe, key = training.recipe, jax.random.fold_in(training.key, i)
     slow = state.models if state.slow is None else state.slow
 
     @functools.partial(eqx.filter_value_and_grad, has_aux=True)
-    def total(models):
-        losses, batch = recipe.loss.batch(
-            models, slow, setting.recorded, setting.bank, setting.betas, recipe.batch_size, key=key
-        )
+    def total(models: AbstractGHM) -> tuple[Float[Array, ""], tuple[Float[Array, "M"], Batch]]:
+        losses, batch = recipe.loss.batch(models, slow, training.problem, recipe.batch_size, key=key)
         return losses.sum(), (losses, batch)
 
     (_, (losses, batch)), gradient = total(state.models)
     updates, moments = _optimiser(recipe).update(gradient, state.moments)
     models = eqx.apply_updates(state.models, updates)
-    models = jax.vmap(lambda model, *seen: model.observe(*seen))(models, *batch)
-    return State(models, _slower(recipe, state.slow, models, i), moments), losses
-
-
-def _slower(recipe: Recipe, slow: Any, models: Any, i: Any) -> Any:
-    """The copy that the next targets come from."""
-    decay, every = recipe.loss.ema_decay, recipe.loss.copy_every
-    if decay is not None:
-        return jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, slow, models)
-    if every is not None:
-        return jax.tree.map(lambda old, new: jnp.where((i + 1) % every == 0, new, old), slow, models)
-    return None
+    if isinstance(models, AbstractObserver):
+        models = jax.vmap(lambda model, *seen: model.observe(*seen))(models, *batch)
+    return TrainState(models, recipe.loss.slow_copy(state.slow, models, i), moments), losses
 
 
 def _optimiser(recipe: Recipe) -> optax.GradientTransformation:

@@ -1,16 +1,41 @@
-"""How models are trained: the numbers of a training, and two presets of them."""
+"""How models are trained: model, loss and the numbers of the optimiser, with two presets."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.coordinates import Frame, Predict
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.losses import CETD, LOSSES, Loss
+from ggpi.types import Key, whole
 
-ModelConfig = VAEConfig | FlowConfig
+T = TypeVar("T")
+
+
+@runtime_checkable
+class ModelConfig(Protocol):
+    """The shape of a model; a frozen dataclass of your own with these two works as well."""
+
+    @property
+    def predict(self) -> Predict:
+        """Whether the model predicts the change of state, or the state itself."""
+        ...
+
+    def build(self, frame: Frame, *, key: Key) -> AbstractGHM:
+        """A model with fresh weights.
+
+        Args:
+            frame: normalisation of states and actions, fitted to the data of this model.
+            key: the source of the weights.
+        """
+        ...
+
+
 MODELS: dict[str, ModelConfig] = {"vae": VAEConfig(), "flow": FlowConfig()}
 
 
@@ -19,29 +44,57 @@ class Recipe:
     """How models are trained."""
 
     model: ModelConfig = MODELS["vae"]
+    """The shape of the models."""
     loss: Loss = LOSSES["cetd"]
+    """What is minimised."""
     steps: int = 10_000
+    """Training steps."""
     batch_size: int = 256
     """Transitions per model and step; the paper's 256 trajectories of 20 steps are 5120."""
     learning_rate: float = 1e-3
+    """Adam's step size."""
     decay: Literal["linear", "constant"] = "linear"
-    """Whether the learning rate falls to zero over the run."""
+    """Whether the learning rate falls to zero over the run: linear or constant."""
     held_out: float = 0.05
     """Fraction of the episodes that are only used to score."""
     chunk: int = 250
-    """Steps between two looks of Python at the training."""
+    """Steps per compiled chunk; logging and checkpoints happen between chunks."""
 
     def __post_init__(self):
-        for name, least in (("steps", 1), ("batch_size", 1), ("chunk", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is at least {least}, got {getattr(self, name)}")
+        for name in ("steps", "batch_size", "chunk"):
+            whole(getattr(self, name), name)
         if not 0 <= self.learning_rate < math.inf:
             raise ValueError(f"learning_rate is a number from 0, got {self.learning_rate}")
         if self.decay not in ("linear", "constant"):
             raise ValueError(f"decay is 'linear' or 'constant', got {self.decay!r}")
 
 
-PRESETS = {
-    "cpu": Recipe(),
-    "paper": Recipe(VAEConfig(kl_weight=20.0), CETD(n_step=1), 500_000, 256 * 20, 3e-4, "constant"),
-}
+CPU = Recipe()
+"""For two cores: a VAE by n-step CETD, small batches, a learning rate that falls."""
+PAPER = Recipe(
+    model=VAEConfig(kl_weight=20.0),
+    loss=CETD(n_step=1),
+    steps=500_000,
+    batch_size=256 * 20,
+    learning_rate=3e-4,
+    decay="constant",
+)
+"""The paper's numbers."""
+
+
+def changed(
+    recipe: Recipe, *, model: str | ModelConfig | None, loss: str | Loss | None, **numbers: Any
+) -> Recipe:
+    """The recipe with what is not None in its place; models and losses may be given by their names."""
+    changes = {"model": _named(model, MODELS, "model"), "loss": _named(loss, LOSSES, "loss"), **numbers}
+    return dataclasses.replace(
+        recipe, **{name: value for name, value in changes.items() if value is not None}
+    )
+
+
+def _named(value: str | T | None, known: Mapping[str, T], what: str) -> T | None:
+    if not isinstance(value, str):
+        return value
+    if value not in known:
+        raise ValueError(f"unknown {what} {value!r}; there are {', '.join(known)}")
+    return known[value]

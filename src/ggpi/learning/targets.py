@@ -1,4 +1,4 @@
-"""Where training targets come from: recorded futures, bootstrapped where the record ends.
+"""Where training targets come from: recorded futures, bootstrapped where the recording ends.
 
 Draw T ∼ Geometric(1−β). From row t, follow the recorded states while the acting policy is the evaluated one,
 at most n of them. If T is reached, the target is that state. If not, the rest of T is geometric again, so the
@@ -7,9 +7,9 @@ target is a sample of the current model from there:
     target = X_{t+T}                                      if T ≤ L,      L = steps that can be followed
              x″ ∼ μ̄(·|x′, a′), a′ ∼ π(·|x′), x′ = X_{t+L}  if T > L
 
-This is a sample of (T^π_β)^L μ̄; n = 1 is the paper's CETD, and L = ∞ its CEMC. Nothing is needed of the first
-action: μ(·|x, a) is conditioned on it. When the record *terminates*, the world stays at x′ and so does the
-target; when it is *truncated*, the world goes on and the model is asked.
+This is a sample of (T^π_β)^L μ̄; n = 1 is the paper's CETD, and L = ∞ its CEMC. The first action may be any:
+μ(·|x, a) is conditioned on it. When an episode *terminates*, the future stays at x′ and so does the target; when it
+is *truncated*, the future continues and the model is sampled.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Integer, Num
 
 from ggpi.data import Transitions
 from ggpi.types import Key
 
 FRESH = 4
-"""The first rows of a policy's turn: states in which another policy has left the world."""
+"""The first rows of a policy's turn: states in which another policy was acting before."""
 TAIL = 1e-3
-"""CEMC leaves out starts from which more than this mass of T lies beyond the record."""
+"""CEMC leaves out starts from which more than this mass of T lies beyond the recording."""
 
 
-class Record(eqx.Module):
-    """Transitions on the device, with what each of K policies may follow of them."""
+class Dataset(eqx.Module):
+    """Transitions on the device, with how far each of K policies may follow them."""
 
     state: Float[Array, "N D"]
-    action: Array
+    action: Num[Array, "N *A"]
     next_state: Float[Array, "N D"]
     terminated: Bool[Array, "N"]
     length: Int[Array, "K N"]
@@ -47,25 +47,25 @@ class Record(eqx.Module):
     num_starts: Int[Array, "K"]
 
 
-def record(data: Transitions, num_policies: int, n_step: int) -> Record:
+def n_step_dataset(data: Transitions, num_policies: int, n_step: int) -> Dataset:
     """What `num_policies` policies may learn from transitions by following at most `n_step` of them.
 
     Every row is a start. With n_step > 1, rows from which more can be followed are drawn more often: a quarter of
-    the draws are rows of the policy's own, and half are among the first rows of its turns, for models that are
-    composed are asked where another policy has been. A policy that was alone in its episodes has no turns: half of
-    the draws are rows of its own. (To choose rows by how far they can be followed would be wrong: those that end
-    are among the short ones.)
+    the draws are rows of the policy's own, and half are among the first rows of its turns, because composed models
+    are sampled where another policy was acting. A policy that was alone in its episodes has no turns: half of the
+    draws are rows of its own. (To choose rows by how far they can be followed would be wrong: those that end are
+    among the short ones.)
     """
     lengths = np.stack([np.minimum(followed_steps(data, k), n_step) for k in range(num_policies)])
     return _on_device(data, lengths, [_starts(data, k, n_step) for k in range(num_policies)])
 
 
-def _starts(data: Transitions, policy: int, n_step: int) -> np.ndarray:
+def _starts(data: Transitions, policy: int, n_step: int) -> Integer[np.ndarray, "n"]:
     """Rows to start from, each as often as it is to be drawn."""
     every, own = np.arange(len(data)), np.flatnonzero(data.behaviour == policy)
     if n_step == 1 or not 0 < len(own) < len(data):
         return every
-    begins = np.append(True, np.diff(data.episode) != 0)
+    begins = data.episode_starts
     turns = np.append(False, np.diff(data.behaviour) != 0) & ~begins
     if not turns[own].any():
         return np.concatenate([every, np.resize(own, len(every))])
@@ -74,12 +74,12 @@ def _starts(data: Transitions, policy: int, n_step: int) -> np.ndarray:
     return np.concatenate([every, np.resize(own, len(every)), np.resize(fresh, 2 * len(every))])
 
 
-def full_record(data: Transitions, num_policies: int, betas: Sequence[float]) -> Record:
+def trajectory_dataset(data: Transitions, num_policies: int, betas: Sequence[float]) -> Dataset:
     """Rows of each policy from which the recorded future is long enough for CEMC at every β.
 
-    From a kept row a terminated episode stays at its end; in a truncated one less than a thousandth of T lies
-    beyond the record, and T is capped there. Other rows are left out, so episodes should be long beside
-    1/(1−β). A first action that was chosen freely is fine: its row counts as the policy's that goes on.
+    From such a row a terminated episode stays at its end; in a truncated one less than a thousandth of T lies
+    beyond the recording, and T is capped there. Other rows are left out, so episodes should be long compared with
+    1/(1−β). The first action may be any: its row counts as one of the policy that acts afterwards.
     """
     needed = max((math.ceil(math.log(TAIL) / math.log(beta)) for beta in betas if beta > 0), default=1)
     lengths = np.stack([followed_steps(data, k) for k in range(num_policies)])
@@ -100,9 +100,9 @@ def full_record(data: Transitions, num_policies: int, betas: Sequence[float]) ->
 
 
 def warn_if_loose(data: Transitions, num_policies: int, n_step: int) -> None:
-    """Says when nothing can be followed, so that n-step learning is one-step learning.
+    """Warns when no trajectory can be followed and n-step CETD reduces to one-step.
 
-    A policy follows only rows that it is known to have acted in: neither loose transitions nor unknown behaviours.
+    A policy follows only rows in which it is known to have acted: neither loose transitions nor unknown behaviours.
     """
     if n_step > 1 and all((followed_steps(data, k) == 1).all() for k in range(num_policies)):
         warnings.warn(
@@ -113,47 +113,41 @@ def warn_if_loose(data: Transitions, num_policies: int, n_step: int) -> None:
 
 
 def why_loose(data: Transitions) -> str:
-    """Why nothing of a record can be followed, in words."""
-    if not _is_next(data).any():
+    """Why no trajectory can be followed, in words."""
+    if not data.is_followed.any():
         return "the transitions are loose, no row is the next step of the row before it"
     known = sorted(set(np.unique(data.behaviour).tolist()) - {-1})
-    return f"rows are of policies {known}" if known else "it is not known who acted, behaviour is −1"
+    return f"rows are of policies {known}" if known else "the behaviour policy is unknown, behaviour is −1"
 
 
-def _is_next(data: Transitions) -> np.ndarray:
-    """For each row but the last whether the next row is the same episode's next step; nothing follows an end."""
-    ended = np.asarray(data.terminated, bool) | np.asarray(data.truncated, bool)
-    return (data.episode[1:] == data.episode[:-1]) & (data.step[1:] == data.step[:-1] + 1) & ~ended[:-1]
-
-
-def followed_steps(data: Transitions, policy: int) -> np.ndarray:
+def followed_steps(data: Transitions, policy: int) -> Integer[np.ndarray, "N"]:
     """L for every row: its own step, and the steps after it that were taken by `policy` in the same episode."""
-    goes_on = np.append(_is_next(data) & (data.behaviour[1:] == policy), False)
-    rows = np.arange(len(goes_on))
-    stops = np.minimum.accumulate(np.where(goes_on, len(rows), rows)[::-1])[::-1]
+    follows = data.is_followed & np.append(data.behaviour[1:] == policy, False)
+    rows = np.arange(len(follows))
+    stops = np.minimum.accumulate(np.where(follows, len(rows), rows)[::-1])[::-1]
     return 1 + stops - rows
 
 
-def draw_rows(recorded: Record, num_horizons: int, batch_size: int, *, key: Key) -> Int[Array, "M B"]:
+def draw_rows(dataset: Dataset, num_horizons: int, batch_size: int, *, key: Key) -> Int[Array, "M B"]:
     """Rows to train on, for the models of K policies × `num_horizons`, horizon by horizon."""
-    num = jnp.tile(recorded.num_starts, num_horizons)[:, None]
+    num = jnp.tile(dataset.num_starts, num_horizons)[:, None]
     u = jax.random.uniform(key, (len(num), batch_size))
     places = jnp.minimum((u * num).astype(jnp.int32), num - 1)
-    policy = jnp.tile(jnp.arange(len(recorded.num_starts)), num_horizons)[:, None]
-    return recorded.starts[policy, places]
+    policy = jnp.tile(jnp.arange(len(dataset.num_starts)), num_horizons)[:, None]
+    return dataset.starts[policy, places]
 
 
 def follow(
-    recorded: Record, rows: Int[Array, "M B"], betas: Float[Array, "M"], *, key: Key
+    dataset: Dataset, rows: Int[Array, "M B"], betas: Float[Array, "M"], *, key: Key
 ) -> tuple[Float[Array, "M B D"], Bool[Array, "M B"]]:
-    """The state where the record was left, and whether T lies beyond it."""
-    num_policies = len(recorded.num_starts)
+    """The last recorded state that was followed, and whether T lies beyond it."""
+    num_policies = len(dataset.num_starts)
     policy = (jnp.arange(len(betas)) % num_policies)[:, None]
     time = geometric(betas[:, None], rows.shape, key=key)
-    length = recorded.length[policy, rows]
+    length = dataset.length[policy, rows]
     last = rows + jnp.minimum(time, length) - 1
-    beyond = (time > length) & ~recorded.terminated[last]
-    return recorded.next_state[last], beyond
+    beyond = (time > length) & ~dataset.terminated[last]
+    return dataset.next_state[last], beyond
 
 
 def geometric(beta: Float[Array, "..."], shape: tuple[int, ...], *, key: Key) -> Int[Array, "..."]:
@@ -163,10 +157,12 @@ def geometric(beta: Float[Array, "..."], shape: tuple[int, ...], *, key: Key) ->
     return 1 + jnp.minimum(steps, 2.0**20).astype(jnp.int32)
 
 
-def _on_device(data: Transitions, lengths: np.ndarray, starts: Sequence[np.ndarray]) -> Record:
+def _on_device(
+    data: Transitions, lengths: Integer[np.ndarray, "K N"], starts: Sequence[Integer[np.ndarray, "_"]]
+) -> Dataset:
     size = max(map(len, starts))
     discrete = np.issubdtype(data.action.dtype, np.integer)
-    return Record(
+    return Dataset(
         jnp.asarray(data.state, jnp.float32),
         jnp.asarray(data.action, jnp.int32 if discrete else jnp.float32),
         jnp.asarray(data.next_state, jnp.float32),

@@ -1,14 +1,19 @@
-"""Rows of probabilities, checked on the way in: P of an MDP, dense or sparse, and π of a policy."""
+"""Checks of probability distributions: the rows of P, dense or sparse, and of π."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.sparse
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from ggpi.types import reals
+
+Sparse = scipy.sparse.sparray | scipy.sparse.spmatrix
+Kernel = Float[np.ndarray, "S A S"] | scipy.sparse.csr_array
+KernelLike = ArrayLike | Sparse
 
 ROW_SUM_TOLERANCE = 1e-6
 
@@ -27,9 +32,9 @@ def check_distributions(rows: np.ndarray, what: str, name: Callable[[int], str])
     return rows / sums[:, None]
 
 
-def checked_kernel(P: Any) -> Any:
+def checked_kernel(P: KernelLike) -> Kernel:
     """P with rows that sum to exactly 1, as float64 [S, A, S] or CSR [S·A, S]."""
-    if scipy.sparse.issparse(P):
+    if isinstance(P, Sparse):
         return _checked_sparse(P)
     P = reals(P, "P")
     if P.ndim != 3 or P.shape[0] != P.shape[2] or 0 in P.shape:
@@ -38,7 +43,7 @@ def checked_kernel(P: Any) -> Any:
     return rows.reshape(P.shape)
 
 
-def _checked_sparse(given: Any) -> scipy.sparse.csr_array:
+def _checked_sparse(given: Sparse) -> scipy.sparse.csr_array:
     if len(given.shape) != 2:
         raise ValueError(f"a sparse P has shape [S·A, S], got {given.shape}")
     num_rows, num_states = given.shape

@@ -11,19 +11,20 @@ interval and reports the half-width, so `error_bound` is a guarantee and not an 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from ggpi.mdp.resolvent import resolvent
+from ggpi.mdp.resolvent import Matrix, resolvent
 from ggpi.mdp.tabular import TabularMDP, check_gamma, check_range
 from ggpi.mdp.ties import RESOLUTION, TIE_TOLERANCE, is_best, margin
 from ggpi.rewards import Reward
 from ggpi.types import ActionValues, Scalar, StateValues, real, reals, whole
+
+Reason = Literal["tolerance", "stable policy", "rounding", "limit"]
 
 ROUNDING = 4 * np.finfo(float).eps
 MOMENTUM = 0.2
@@ -36,13 +37,13 @@ SWEEPABLE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What dynamic programming found: |q − Q*| ≤ `error_bound` everywhere, `pi` is greedy in q."""
+    """The result of dynamic programming: |q − Q*| ≤ `error_bound` everywhere, `pi` is greedy in q."""
 
     q: ActionValues
     pi: ActionValues
     iterations: int
     error_bound: float
-    stopped: Literal["tolerance", "stable policy", "rounding", "limit"]
+    stopped: Reason
 
     @property
     def v(self) -> StateValues:
@@ -55,17 +56,16 @@ def q_star(
 ) -> ActionValues:
     """Q* with |q − Q*| ≤ tolerance at every (x, a), or an error.
 
-    Dense MDPs, and γ very close to 1, by policy iteration from the uniform policy; sparse ones, and what rounding
-    left, by modified policy iteration with momentum. The best action of states whose values are below the tolerance is
-    what `policy_iteration` is for: its errors are relative to each state's own value.
+    Dense MDPs, and γ very close to 1, by Howard's policy iteration from the uniform policy; sparse ones, and what
+    rounding left, by modified policy iteration with momentum. For the best actions of states whose values are below
+    the tolerance use `howard`: its errors are relative to each state's own value.
     """
-    problem = _problem(mdp, reward, gamma, tolerance)
-    if mdp.is_sparse and 1 - problem.gamma >= SWEEPABLE:
-        start = problem.lower_start()
-    else:
-        uniform = np.full(problem.r.shape, 1 / mdp.num_actions)
-        start = policy_iteration(mdp, reward, gamma, policy=uniform).v
-    solution = _sweep_with_momentum(problem, start, tolerance)
+    start = None
+    if not mdp.is_sparse or 1 - check_gamma(gamma) < SWEEPABLE:
+        start = howard(
+            mdp, reward, gamma, policy=np.full((mdp.num_states, mdp.num_actions), 1 / mdp.num_actions)
+        ).v
+    solution = modified_policy_iteration(mdp, reward, gamma, start=start, tolerance=tolerance)
     if solution.stopped != "tolerance":
         raise ArithmeticError(
             f"Q* is known only within {solution.error_bound:.1e}, not {tolerance:.1e}, after "
@@ -75,39 +75,43 @@ def q_star(
     return solution.q
 
 
-def value_iteration(
-    mdp: TabularMDP,
-    reward: Reward | ArrayLike,
-    gamma: Scalar,
-    *,
-    tolerance: float = 1e-8,
-    max_iterations: int = 100_000,
-) -> Solution:
-    """v ← T v until the residual says |q − Q*| ≤ tolerance."""
-    problem = _problem(mdp, reward, gamma, tolerance, max_iterations)
-    return _iterate(problem, lambda greedy: greedy.v, tolerance, max_iterations)
-
-
 def modified_policy_iteration(
     mdp: TabularMDP,
     reward: Reward | ArrayLike,
     gamma: Scalar,
     *,
-    num_sweeps: int = 60,
+    start: StateValues | None = None,
     tolerance: float = 1e-8,
-    max_iterations: int = 10_000,
+    max_iterations: int = MAX_ROUNDS,
 ) -> Solution:
-    """v ← (T^π)ᵏ v with π greedy in v and k = num_sweeps, until |q − Q*| ≤ tolerance."""
+    """Modified policy iteration with momentum, until |q − Q*| ≤ tolerance.
+
+    v ← (T^π)ᵏ v with π greedy in v and as many sweeps k as help, with momentum as long as that helps. Sweeps carry
+    values along a policy's mean motion; momentum (Chebyshev's two-step iteration) carries them faster, but diverges
+    where P^π turns in circles. When the bound grows, or stays for PATIENCE rounds, the best round is taken up again
+    and all later ones do without momentum.
+
+    Args:
+        start: the first v; by default one that is at most V*, from which all sweeps rise.
+        tolerance: the largest error of q.
+        max_iterations: how often π is improved at most.
+    """
     problem = _problem(mdp, reward, gamma, tolerance, max_iterations)
-    num_sweeps = whole(num_sweeps, "num_sweeps")
+    momentum, count, stale = MOMENTUM, MAX_SWEEPS, 0
+    best = greedy = problem.improve(problem.lower_start() if start is None else start)
+    for iteration in range(max_iterations):
+        if reason := greedy.reason_to_stop(tolerance):
+            return _solution(problem, greedy, iteration, reason)
+        v, moving = problem.sweeps(greedy, count, momentum)
+        count = max(1, count // 2) if moving < 0.1 * greedy.bound else min(2 * count, MAX_SWEEPS)
+        greedy = problem.improve(v)
+        best, stale = (greedy, 0) if greedy.bound < best.bound else (best, stale + 1)
+        if momentum and (stale >= PATIENCE or not greedy.bound <= 30 * best.bound):
+            greedy, momentum = best, 0.0
+    return _solution(problem, best, max_iterations, "limit")
 
-    def step(greedy):
-        return problem.sweeps(greedy, num_sweeps - 1)[0]
 
-    return _iterate(problem, step, tolerance, max_iterations)
-
-
-def policy_iteration(
+def howard(
     mdp: TabularMDP,
     reward: Reward | ArrayLike,
     gamma: Scalar,
@@ -120,13 +124,18 @@ def policy_iteration(
 
     An action is left only for one that is better by more than can be told from a tie (see `ggpi.mdp.ties`), so
     ties cannot make it cycle. `iterations` counts the policies that were evaluated.
+
+    Args:
+        policy: π [S, A] to start from.
+        tie_tolerance: relative differences of values up to this count as ties.
+        max_iterations: how many policies are evaluated at most.
     """
     problem = _problem(mdp, reward, gamma, tie_tolerance, max_iterations)
     pi = _one_hot(problem.r) if policy is None else mdp.checked_policy(policy)
     absolute = problem.absolute(mdp.checked_reward(reward), mdp)
-    v: Any = None
+    v: StateValues | None = None
     for iteration in range(1, max_iterations + 1):
-        solver = resolvent(mdp.P_pi(pi), problem.gamma)
+        solver = resolvent(mdp.mixture(pi), problem.gamma)
         v = solver.solve((pi * problem.r).sum(axis=1), guess=v)
         greedy = problem.improve(v)
         sizes = np.abs(greedy.q)
@@ -179,7 +188,7 @@ class _Greedy:
 class _Problem:
     """r [S, A], γ and γP [S·A, S], laid out for repeated products."""
 
-    discounted: Any
+    discounted: Matrix
     r: ActionValues
     gamma: float
     terminal: np.ndarray
@@ -227,28 +236,9 @@ class _Problem:
         return factor * (high + low), factor * (high - low)
 
 
-def _sweep_with_momentum(problem: _Problem, v: StateValues, tolerance: float) -> Solution:
-    """Modified policy iteration with as many sweeps as pay, and with momentum as long as that helps.
-
-    Sweeps carry values along a policy's mean motion; momentum (Chebyshev's two-step iteration)
-    carries them faster, but diverges where P^π turns in circles. When the bound grows, or stays for
-    PATIENCE rounds, the best round is taken up again and all later ones do without momentum.
-    """
-    momentum, count, stale = MOMENTUM, MAX_SWEEPS, 0
-    best = greedy = problem.improve(v)
-    for iteration in range(MAX_ROUNDS):
-        if reason := greedy.reason_to_stop(tolerance):
-            return _solution(problem, greedy, iteration, reason)
-        v, moving = problem.sweeps(greedy, count, momentum)
-        count = max(1, count // 2) if moving < 0.1 * greedy.bound else min(2 * count, MAX_SWEEPS)
-        greedy = problem.improve(v)
-        best, stale = (greedy, 0) if greedy.bound < best.bound else (best, stale + 1)
-        if momentum and (stale >= PATIENCE or not greedy.bound <= 30 * best.bound):
-            greedy, momentum = best, 0.0
-    return _solution(problem, best, MAX_ROUNDS, "limit")
-
-
-def _problem(mdp, reward, gamma, tolerance, max_iterations=1) -> _Problem:
+def _problem(
+    mdp: TabularMDP, reward: Reward | ArrayLike, gamma: Scalar, tolerance: float, max_iterations: int
+) -> _Problem:
     gamma = check_gamma(gamma)
     if not real(tolerance, "tolerance") > 0:
         raise ValueError(f"tolerance is positive, got {tolerance}")
@@ -256,23 +246,13 @@ def _problem(mdp, reward, gamma, tolerance, max_iterations=1) -> _Problem:
     return _Problem(_discounted(mdp, gamma), check_range(mdp.r(reward), gamma), gamma, mdp.terminal)
 
 
-def _discounted(mdp: TabularMDP, gamma: float) -> Any:
+def _discounted(mdp: TabularMDP, gamma: float) -> Matrix:
     """γP; a sparse one with 32-bit indices where they suffice, which saves a fifth of each product."""
     P = mdp.kernel
     if not mdp.is_sparse or max(P.nnz, *P.shape) > np.iinfo(np.int32).max:
         return P * gamma
     parts = (P.data * gamma, P.indices.astype(np.int32, copy=False), P.indptr.astype(np.int32, copy=False))
     return scipy.sparse.csr_array(parts, shape=P.shape)
-
-
-def _iterate(problem: _Problem, step: Callable, tolerance: float, max_iterations: int) -> Solution:
-    """v ← step(greedy) from below until the bound meets the tolerance."""
-    greedy = problem.improve(problem.lower_start())
-    for iteration in range(max_iterations):
-        if reason := greedy.reason_to_stop(tolerance):
-            return _solution(problem, greedy, iteration, reason)
-        greedy = problem.improve(step(greedy))
-    return _solution(problem, greedy, max_iterations, greedy.reason_to_stop(tolerance) or "limit")
 
 
 def _best(q: ActionValues) -> tuple[StateValues, np.ndarray]:
@@ -290,11 +270,11 @@ def _one_hot(q: ActionValues) -> ActionValues:
     return np.eye(q.shape[1])[_best(q)[1]]
 
 
-def _unshifted(greedy: _Greedy, pi: ActionValues, iterations: int, stopped: Any) -> Solution:
+def _unshifted(greedy: _Greedy, pi: ActionValues, iterations: int, stopped: Reason) -> Solution:
     """q as it is: to centre it would bury the small values of distant states."""
     return Solution(greedy.q, pi, iterations, float(greedy.bound + abs(greedy.centre)), stopped)
 
 
-def _solution(problem, greedy, iterations, stopped, pi=None) -> Solution:
+def _solution(problem: _Problem, greedy: _Greedy, iterations: int, stopped: Reason) -> Solution:
     q = greedy.q + np.where(problem.terminal, 0.0, greedy.centre)[:, None]
-    return Solution(q, _one_hot(q) if pi is None else pi, iterations, float(greedy.bound), stopped)
+    return Solution(q, _one_hot(q), iterations, float(greedy.bound), stopped)

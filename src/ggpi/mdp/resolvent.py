@@ -9,15 +9,18 @@ up; but there everything is a few steps from everything, and BiCGSTAB takes few 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
+from jaxtyping import Float
 
 from ggpi.types import Numbers
+
+Matrix = Float[np.ndarray, "n m"] | scipy.sparse.csr_array
 
 DIRECT_LIMIT = 2_000
 """Sparse systems with no more states than this are always factorised."""
@@ -37,7 +40,7 @@ class Resolvent(Protocol):
         ...
 
 
-def resolvent(P_pi: Any, beta: float) -> Resolvent:
+def resolvent(P_pi: Matrix, beta: float) -> Resolvent:
     """(I − βP^π)⁻¹ of a dense or sparse P^π, by the method that suits it."""
     if isinstance(P_pi, np.ndarray):
         return _Dense(P_pi, beta)
@@ -46,7 +49,7 @@ def resolvent(P_pi: Any, beta: float) -> Resolvent:
     return _Krylov(P_pi, beta)
 
 
-def _bandwidth(P_pi: Any) -> int:
+def _bandwidth(P_pi: scipy.sparse.csr_array) -> int:
     """max |i − j| over the entries of P^π, numbered breadth first (reverse Cuthill–McKee)."""
     order = scipy.sparse.csgraph.reverse_cuthill_mckee(P_pi, symmetric_mode=False)
     rank = np.empty_like(order)
@@ -61,21 +64,21 @@ class _Dense:
     so each solve has pivots of its own: threads may share the factors.
     """
 
-    def __init__(self, P_pi, beta):
+    def __init__(self, P_pi: np.ndarray, beta: float):
         matrix = P_pi * -beta
         matrix[np.diag_indices_from(matrix)] += 1.0
         self._factors = scipy.linalg.lu_factor(matrix.T, overwrite_a=True, check_finite=False)
 
-    def solve(self, f, guess=None):
+    def solve(self, f: Numbers, guess: Numbers | None = None) -> np.ndarray:
         lu, pivots = self._factors
         return scipy.linalg.lu_solve((lu, pivots.copy()), f, trans=1, check_finite=False)
 
-    def error(self, largest):
+    def error(self, largest: float) -> float:
         return 0.0
 
 
 class _SparseDirect:
-    def __init__(self, P_pi, beta):
+    def __init__(self, P_pi: scipy.sparse.csr_array, beta: float):
         identity = scipy.sparse.eye_array(P_pi.shape[0], format="csc")
         # The diagonal dominates, so no pivoting; panels of one column suit factors this sparse.
         self._factors = scipy.sparse.linalg.splu(
@@ -86,10 +89,10 @@ class _SparseDirect:
             options={"SymmetricMode": True},
         )
 
-    def solve(self, f, guess=None):
+    def solve(self, f: Numbers, guess: Numbers | None = None) -> np.ndarray:
         return self._factors.solve(np.asarray(f, float))
 
-    def error(self, largest):
+    def error(self, largest: float) -> float:
         return 0.0
 
 
@@ -97,21 +100,21 @@ class _Krylov:
     relative_error = 1e-11
     round_length = 200
 
-    def __init__(self, P_pi, beta):
+    def __init__(self, P_pi: scipy.sparse.csr_array, beta: float):
         self._P, self._beta = P_pi, beta
 
-    def solve(self, f, guess=None):
+    def solve(self, f: Numbers, guess: Numbers | None = None) -> np.ndarray:
         f = np.asarray(f, float)
         columns = f.reshape(len(f), -1)
         guesses = np.zeros_like(columns) if guess is None else np.reshape(guess, columns.shape)
         solved = [self._solve_column(b, x) for b, x in zip(columns.T, guesses.T, strict=True)]
         return np.stack(solved, axis=1).reshape(f.shape)
 
-    def error(self, largest):
+    def error(self, largest: float) -> float:
         """What `_solve_column` stops at: |v| ≤ largest / (1−β)."""
         return largest * max(self.relative_error, ROUNDING / (1 - self._beta) ** 2)
 
-    def _solve_column(self, f, v):
+    def _solve_column(self, f: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Rounds of BiCGSTAB until the residual bounds the error: ‖e‖ ≤ ‖f − (I−βP)v‖ / (1−β).
 
         A round that does not halve the residual is replaced by sweeps v ← f + βPv, which always
@@ -131,20 +134,22 @@ class _Krylov:
             v, residual = candidate, f - self._apply(candidate)
         raise ArithmeticError(f"a residual of {np.abs(residual).max():.1e} is left for β = {self._beta}")
 
-    def _round_limit(self):
+    def _round_limit(self) -> int:
         """Enough for sweeps alone to gain 20 digits."""
         return 20 + int(np.log(1e-20) / np.log(max(self._beta, 0.5)) / self.round_length)
 
-    def _sweep(self, f, v):
+    def _sweep(self, f: np.ndarray, v: np.ndarray) -> np.ndarray:
         for _ in range(self.round_length):
             v = f + self._beta * (self._P @ v)
         return v
 
-    def _apply(self, x):
+    def _apply(self, x: np.ndarray) -> np.ndarray:
         return x - self._beta * (self._P @ x)
 
 
-def _bicgstab(apply: Callable, f: np.ndarray, goal: float, max_iterations: int) -> np.ndarray:
+def _bicgstab(
+    apply: Callable[[np.ndarray], np.ndarray], f: np.ndarray, goal: float, max_iterations: int
+) -> np.ndarray:
     """x with apply(x) ≈ f, by van der Vorst's BiCGSTAB from 0 until max|f − apply(x)| ≤ goal, as it updates it.
 
     Products of vectors go through einsum: threaded BLAS costs far more than it saves at this length.

@@ -9,9 +9,8 @@ and an entry of probability 0 is never drawn.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import scipy.sparse
 
 
 def running_sums(rows: np.ndarray) -> np.ndarray:
@@ -19,7 +18,7 @@ def running_sums(rows: np.ndarray) -> np.ndarray:
     return _closed(np.cumsum(rows, axis=-1), rows)
 
 
-def sparse_running_sums(P: Any) -> np.ndarray:
+def sparse_running_sums(P: scipy.sparse.csr_array) -> np.ndarray:
     """The running sums of the rows of a CSR matrix, entry by entry as in `P.data`.
 
     Rows with equally many entries are summed together, as one dense block.

@@ -1,31 +1,28 @@
 """Finite MDPs and the conventions that everything else follows.
 
-    r(x, a)  is earned on leaving x with a; the return is Σ γᵗ Rₜ from t = 0
+    r(x, a)  is paid on leaving x with a; the return is Σ γᵗ Rₜ from t = 0
     P^π      = Σ_a π(a|x) P(·|x, a)                     [S, S]
     V^π      = (I − γP^π)⁻¹ r^π                         [S]
     Q^π      = r + γ P V^π                              [S, A]
-    β        = γ (1 − α), derived and never given beside α
-    wₘ       = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ)      for m < n
-    wₙ       = ∏_{i<n} (γ−βᵢ)/(1−βᵢ)
 
 A terminal state is absorbing: r is 0 there, and an arrival reward is paid once, on entering.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse
+from jaxtyping import Bool
 from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemm  # pyright: ignore[reportAttributeAccessIssue]
 
 from ggpi._jax.shapes import Lead
-from ggpi.mdp.kernels import check_distributions, checked_kernel
-from ggpi.mdp.resolvent import resolvent
+from ggpi.mdp.kernels import Kernel, KernelLike, check_distributions, checked_kernel
+from ggpi.mdp.resolvent import Matrix, resolvent
 from ggpi.mdp.rows import draw, running_sums, sparse_running_sums
 from ggpi.rewards import Reward, as_reward, state_action
 from ggpi.types import ActionValues, Scalar, StateValues, indices, real, reals
@@ -35,19 +32,37 @@ SMALLEST_STOPPING = 2.0**-40
 LARGEST_VALUE = 1e300
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class TabularMDP:
     """Dynamics of a finite MDP: dense `P[S, A, S]`, or a sparse matrix of shape `[S·A, S]`.
 
-    Rewards are given apart. `terminal` marks absorbing states that end an episode; `labels` are
-    what a person calls the states, for example (row, col).
+    Rewards are separate.
     """
 
-    P: Any
-    terminal: Any = None
-    labels: Any = None
+    P: Kernel
+    terminal: Bool[np.ndarray, "S"]
+    """Absorbing states that end an episode."""
+    labels: range | tuple[Hashable, ...]
+    """A name for each state, for example (row, col)."""
 
-    def __post_init__(self):
+    def __init__(
+        self,
+        P: KernelLike,
+        terminal: ArrayLike | None = None,
+        labels: Sequence[Hashable] | None = None,
+    ):
+        """Checks P and makes its rows sum to 1.
+
+        Args:
+            P: P(x′|x, a) as an array [S, A, S], or as a sparse matrix [S·A, S] with row x·A + a.
+            terminal: true or false for each state; terminal states must be absorbing. By default none is.
+            labels: hashable names of the states; by default their numbers.
+        """
+        for name, given in (("P", P), ("terminal", terminal), ("labels", labels)):
+            object.__setattr__(self, name, given)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
         P = checked_kernel(self.P)
         num_states = P.shape[-1]
         flags = reals(np.zeros(num_states) if self.terminal is None else self.terminal, "terminal")
@@ -68,7 +83,7 @@ class TabularMDP:
         for label in self.labels:
             hash(label)
 
-    def _check_terminal_states_absorb(self):
+    def _check_terminal_states_absorb(self) -> None:
         for x in np.flatnonzero(self.terminal):
             rows = self.kernel[x * self.num_actions : (x + 1) * self.num_actions]
             stay = rows[:, [x]].toarray() if self.is_sparse else rows[:, [x]]
@@ -90,7 +105,7 @@ class TabularMDP:
         return self.P.shape[0] // self.num_states if self.is_sparse else self.P.shape[1]
 
     @property
-    def kernel(self) -> Any:
+    def kernel(self) -> Matrix:
         """P as a matrix [S·A, S], dense or sparse: `kernel @ f` is E[f(X₁)|x, a]."""
         return self.P if self.is_sparse else self.P.reshape(-1, self.num_states)
 
@@ -120,7 +135,7 @@ class TabularMDP:
         ahead = dgemm(1.0, f, self.kernel.T, trans_a=True).T if by_scipy else self.kernel @ f
         return ahead.reshape(self.num_states, self.num_actions, *f.shape[1:])
 
-    def step(self, state: Any, action: Any, rng: np.random.Generator) -> np.ndarray:
+    def step(self, state: ArrayLike, action: ArrayLike, rng: np.random.Generator) -> np.ndarray:
         """One sample of X₁ for each pair of integer arrays."""
         state = indices(state, self.num_states, "states")
         rows = state * self.num_actions + indices(action, self.num_actions, "actions")
@@ -136,9 +151,12 @@ class TabularMDP:
         """The running sum of each row of P, flat."""
         return sparse_running_sums(self.P) if self.is_sparse else running_sums(self.P).ravel()
 
-    def P_pi(self, policy: ArrayLike) -> Any:
+    def P_pi(self, policy: ArrayLike) -> Matrix:
         """P^π(x′|x) = Σ_a π(a|x) P(x′|x, a), dense or sparse as P is."""
-        pi = self.checked_policy(policy)
+        return self.mixture(self.checked_policy(policy))
+
+    def mixture(self, pi: ActionValues) -> Matrix:
+        """P^π of a π that is known to be valid, such as the result of `checked_policy`."""
         if not self.is_sparse:
             return (pi[:, None, :] @ self.P)[:, 0]
         pairs = np.flatnonzero(pi)
@@ -147,7 +165,7 @@ class TabularMDP:
         return (choose @ self.P).tocsr()
 
     def r(self, reward: Reward | ArrayLike) -> ActionValues:
-        """Any reward as the expected r(x, a) earned on leaving x with a; 0 at terminal states."""
+        """Any reward as the expected r(x, a) of leaving x with a; 0 at terminal states."""
         reward = self.checked_reward(reward)
         if reward.form == "arrival":
             r = self.ahead(reward.values)
@@ -161,15 +179,16 @@ class TabularMDP:
     def v(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: Scalar) -> StateValues:
         """V^π = (I − γP^π)⁻¹ r^π."""
         gamma = check_gamma(gamma)
-        r_pi = (self.checked_policy(policy) * check_range(self.r(reward), gamma)).sum(axis=1)
-        return resolvent(self.P_pi(policy), gamma).solve(r_pi)
+        pi = self.checked_policy(policy)
+        r_pi = (pi * check_range(self.r(reward), gamma)).sum(axis=1)
+        return resolvent(self.mixture(pi), gamma).solve(r_pi)
 
     def q(self, policy: ArrayLike, reward: Reward | ArrayLike, gamma: Scalar) -> ActionValues:
         """Q^π = r + γ P V^π."""
         gamma = check_gamma(gamma)
         return self.r(reward) + gamma * self.ahead(self.v(policy, reward, gamma))
 
-    def checked_policy(self, policy: Any) -> ActionValues:
+    def checked_policy(self, policy: ArrayLike) -> ActionValues:
         """π [S, A] of a policy or an array, or an error that says what is wrong with it."""
         pi = reals(policy, "policy")
         wanted = (self.num_states, self.num_actions)
@@ -204,7 +223,7 @@ class TabularMDP:
         return Reward("arrival", np.where(entered, reward.values, 0.0))
 
     @classmethod
-    def from_gymnasium(cls, env: Any) -> tuple[TabularMDP, Reward]:
+    def from_gymnasium(cls, env: object) -> tuple[TabularMDP, Reward]:
         """(mdp, reward) of a toy-text environment, from its dictionary `P`.
 
         Transitions that terminate lead to one absorbing state, added last and labelled "terminal".
@@ -232,26 +251,7 @@ class TabularMDP:
         return cls(P, terminal, (*range(num_states), "terminal")), state_action(r)
 
 
-def beta_of(gamma: Scalar, alpha: Scalar) -> float:
-    """β = γ (1 − α): the horizon of a segment that ends with probability α."""
-    return check_gamma(gamma) * (1 - check_alpha(alpha))
-
-
-def composition_weights(gamma: Scalar, alphas: Sequence[Scalar]) -> np.ndarray:
-    """w₁ … wₙ for n − 1 switches with the given α's; they sum to 1.
-
-    wₘ = (1−γ)/(1−βₘ) · ∏_{i<m} (γ−βᵢ)/(1−βᵢ) for m < n, and wₙ = ∏_{i<n} (γ−βᵢ)/(1−βᵢ).
-
-    Paper: Lem B.2, Prop 2.5, Eq 5
-    """
-    gamma = check_gamma(gamma)
-    betas = np.array([beta_of(gamma, alpha) for alpha in alphas])
-    going_on = np.cumprod(np.concatenate([[1.0], (gamma - betas) / (1 - betas)]))
-    stopping = np.append((1 - gamma) / (1 - betas), 1.0)
-    return going_on * stopping
-
-
-def check_gamma(gamma: Any, what: str = "γ") -> float:
+def check_gamma(gamma: object, what: str = "γ") -> float:
     """γ as a Python float, or an error when it is no number in [0, 1 − 2⁻⁴⁰].
 
     Rounding P alone changes values by about ε/(1−γ) of themselves, ε = 2⁻⁵²: a part in 4096 at 1 − γ = 2⁻⁴⁰ ≈ 1e-12,
@@ -277,11 +277,3 @@ def check_range(r: np.ndarray, gamma: float) -> np.ndarray:
             "multiply the rewards by a small number: policies do not change"
         )
     return r
-
-
-def check_alpha(alpha: Any) -> float:
-    """α as a Python float, or an error when it is no number in (0, 1]."""
-    number = real(alpha, "α, the probability of a switch,")
-    if not 0 < number <= 1:
-        raise ValueError(f"α, the probability of a switch, lies in (0, 1], got {number}")
-    return number

@@ -19,7 +19,7 @@ state: this is `error`. States whose values are below it, many steps from the re
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Accuracy(NamedTuple):
 UNKNOWN = Accuracy()
 
 
-def margin(one: Any, other: Any, tolerance: float, error: float = 0.0) -> Any:
+def margin(one: np.ndarray, other: np.ndarray, tolerance: float, error: float = 0.0) -> np.ndarray:
     """ε of two values with these |Q|: nothing closer can be told apart."""
     if not tolerance >= 0:
         raise ValueError(f"tolerance is at least 0, got {tolerance}")

@@ -9,10 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ggpi._jax.shapes import Lead, check_policy, check_shape
+from ggpi.envs.directions import DIRECTIONS
 from ggpi.policies.gaussian import check_bounds
 from ggpi.types import ArrayLike, Key
-
-DIRECTIONS = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
 
 
 class LinearPolicy(eqx.Module):

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ggpi._jax.shapes import Lead, check_policy
-from ggpi.envs.ant.symmetry import DIRECTIONS, back, canonical
+from ggpi.envs.ant.symmetry import back, canonical
+from ggpi.envs.directions import DIRECTIONS
 from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy, check_bounds
 
 

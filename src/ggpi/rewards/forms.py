@@ -47,7 +47,7 @@ class Reward:
             raise ValueError(f"values must be an array or a module, got a {type(self.values).__name__}")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.values, np.ndarray):
+        if callable(self.values):
             return
         axes = 2 if self.form == "state_action" else 1
         if self.values.ndim != axes:

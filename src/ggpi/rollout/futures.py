@@ -1,26 +1,31 @@
 """True futures: the state X_T after the first action and then a policy, T ∼ Geometric(1−β), by simulation.
 
-Anything with `step(states, actions, rng)` on arrays is a world: those of `ggpi.envs`, a `TabularMDP`, or a
-Gymnasium environment whose state can be set (`SettableEnv`).
+Anything with `step(states, actions, rng)` on arrays can be simulated: those of `ggpi.envs`, or a `TabularMDP`.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ggpi._jax.jit import jit
+from ggpi.envs.environment import Dynamics
 from ggpi.mdp.tabular import check_gamma
 from ggpi.policies import PolicyBank
-from ggpi.types import Scalar
+from ggpi.rollout.acting import act_at
+from ggpi.types import Key, Policy, Scalar
 
 
 def simulate_futures(
-    world: Any, policy: Any, states: Any, actions: Any, beta: Scalar, *, seed: int = 0
+    dynamics: Dynamics,
+    policy: Policy,
+    states: ArrayLike,
+    actions: ArrayLike,
+    beta: Scalar,
+    *,
+    seed: int = 0,
 ) -> np.ndarray:
-    """X_T ∼ μ^π_β(·|x, a) for each row of states and first actions; repeat a row to draw it often.
+    """X_T ∼ μ^π_β(·|x, a) for each row of states and first actions; repeat a row to sample it often.
 
     Paper: Prop 2.3
     """
@@ -35,20 +40,16 @@ def simulate_futures(
     result, bank = np.array(x), PolicyBank([policy])
     for t in range(1, int(left.max(initial=0)) + 1):
         moving = np.count_nonzero(left >= t)
-        result[:moving] = world.step(result[:moving], a[:moving], rng)
+        result[:moving] = dynamics.step(result[:moving], a[:moving], rng)
         a = _act(bank, result, int((left > t).sum()), key, np.uint32(t))
     final = np.empty_like(result)
     final[order] = result
     return final
 
 
-def _act(bank: PolicyBank, states: np.ndarray, count: int, key: Any, time: Any) -> np.ndarray:
-    """Actions for the first `count` states, and for some more: so that few shapes are compiled."""
+def _act(bank: PolicyBank, states: np.ndarray, count: int, key: Key, time: np.uint32) -> np.ndarray:
+    """Actions for the first `count` states, and for some more, so that few shapes are compiled."""
     size = next((16**k for k in range(1, 8) if 16**k >= count), len(states))
     some = states[:size]
-    return np.asarray(_sample(bank, some if some.dtype.kind in "iu" else some.astype(np.float32), key, time))
-
-
-@jit
-def _sample(bank: PolicyBank, states: Any, key: Any, time: Any) -> Any:
-    return bank.sample(np.zeros(len(states), np.int32), states, key=jax.random.fold_in(key, time))
+    some = some if some.dtype.kind in "iu" else some.astype(np.float32)
+    return np.asarray(act_at(bank, np.int32(0), some, key, time))

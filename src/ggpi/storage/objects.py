@@ -21,7 +21,7 @@ import numpy as np
 from ggpi.storage.arrays import load_arrays, save_arrays, to_json
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import abbreviate, short
-from ggpi.storage.tags import class_of, tag_of
+from ggpi.storage.tags import class_of, tag_of, upgrade_of
 from ggpi.storage.verify import PartError, verify
 
 
@@ -209,10 +209,14 @@ class _Reader:
         needed = {name for name, default in defaults.items() if default is dataclasses.MISSING}
         if not needed <= structures.keys() <= defaults.keys():
             raise PartError(where, f"{path} has fields {sorted(defaults)}, got {short(sorted(structures))}")
+        fields = {  # a field that is newer than the file has its default
+            name: self.rebuilt(structures[name], f"{where}.{name}".lstrip("."))
+            if name in structures
+            else default
+            for name, default in defaults.items()
+        }
         built = object.__new__(kind)
-        for name, default in defaults.items():  # a field that is newer than the file gets its default
-            given = name in structures
-            value = self.rebuilt(structures[name], f"{where}.{name}".lstrip(".")) if given else default
+        for name, value in _upgraded(path, fields, where).items():
             object.__setattr__(built, name, value)
         return built
 
@@ -226,6 +230,15 @@ def _class(name: str, where: str) -> type:
             "registers it with @ggpi.savable before loading",
         )
     return kind
+
+
+def _upgraded(path: str, fields: dict[str, Any], where: str) -> dict[str, Any]:
+    """The fields of an object as its class has them today."""
+    upgrade = upgrade_of(path)
+    try:
+        return fields if upgrade is None else upgrade(fields)
+    except Exception as error:  # fields of a damaged file may be anything
+        raise PartError(where, f"{path}: {short(error)}") from error
 
 
 def _is_plain(value: object) -> bool:

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from importlib import import_module
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -37,13 +37,12 @@ LIBRARY = {
     "fixed-deviation/1": "ggpi.policies.networks:FixedDeviation",
     "gaussian-mlp/1": "ggpi.policies.gaussian:LayerNormMLP",
     "gaussian-policy/1": "ggpi.policies.gaussian:GaussianPolicy",
-    "ghms/1": "ggpi.ghm.base:GHMs",
+    "ghms/2": "ggpi.ghm.base:GHMs",
     "greedy/1": "ggpi.policies.networks:Greedy",
     "gsp/1": "ggpi.switching:GSP",
     "gsps/1": "ggpi.switching:GSPs",
     "invertible-linear/1": "ggpi.ghm.spline_flow:InvertibleLinear",
     "learned-reward/1": "ggpi.rewards.learned:LearnedReward",
-    "linear-gaussian/1": "ggpi.envs.linear_gaussian:LinearGaussian",
     "linear-policy/1": "ggpi.policies.linear:LinearPolicy",
     "ll2td/1": "ggpi.learning.losses:LL2TD",
     "mean-and-log-deviation/1": "ggpi.policies.networks:MeanAndLogDeviation",
@@ -59,7 +58,6 @@ LIBRARY = {
     "recipe/1": "ggpi.learning.recipe:Recipe",
     "reward-network/1": "ggpi.rewards.learned:RewardNetwork",
     "reward/1": "ggpi.rewards.forms:Reward",
-    "ring/1": "ggpi.envs.ring:Ring",
     "simulator/1": "ggpi.ghm.exact:Simulator",
     "solution/1": "ggpi.mdp.optimal:Solution",
     "spline-coupling/1": "ggpi.ghm.spline_flow:SplineCoupling",
@@ -142,6 +140,9 @@ BEFORE_TAGS = {
 }
 """Class before there were tags → tag. Entries are never removed, so that old directories stay loadable."""
 
+UPGRADES = {"ghms/1": ("ghms/2", "ggpi.ghm.base:upgraded_from_1")}
+"""Older tag → the current tag, and the function that converts the older fields."""
+
 _TAG = re.compile(r"[a-z0-9][a-z0-9.-]*/[1-9][0-9]*")
 _LIBRARY_TAGS = {place: tag for tag, place in LIBRARY.items()}
 _registered: dict[str, type] = {}
@@ -164,7 +165,7 @@ def savable(tag: str) -> Callable[[Kind], Kind]:
     """
     if not _TAG.fullmatch(tag):
         raise ValueError(f"a tag is lower-case words and a version, such as 'mdn/1', got {tag!r}")
-    if tag in LIBRARY or tag in BEFORE_TAGS.values():
+    if tag in LIBRARY or tag in UPGRADES:
         raise ValueError(f"the tag {tag!r} belongs to the library; choose another")
 
     def register(kind: Kind) -> Kind:
@@ -197,12 +198,21 @@ def tag_of(kind: type) -> str | None:
 
 
 def class_of(name: str) -> type | None:
-    """The class of a tag, or of a module path from before there were tags; None if it is not registered."""
+    """The class of a tag, an older tag, or a module path from before there were tags; None if there is none."""
     tag = BEFORE_TAGS.get(name, name)
-    if tag in LIBRARY:
-        module, _, qualified = LIBRARY[tag].partition(":")
-        return getattr(import_module(module), qualified)
-    return _registered.get(tag)
+    tag, _ = UPGRADES.get(tag, (tag, ""))
+    return _found(LIBRARY[tag]) if tag in LIBRARY else _registered.get(tag)
+
+
+def upgrade_of(name: str) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
+    """The function that converts the fields of an older tag; None for a current tag."""
+    tag = BEFORE_TAGS.get(name, name)
+    return _found(UPGRADES[tag][1]) if tag in UPGRADES else None
+
+
+def _found(place: str) -> Any:
+    module, _, qualified = place.partition(":")
+    return getattr(import_module(module), qualified)
 
 
 def _place(kind: type) -> str:

@@ -1,6 +1,6 @@
 """Makes the saved directories beside this file, one of each kind, and `expected.json`: what they answer.
 
-    python tests/data/saved/make.py
+    PYTHONPATH=tests python tests/data/saved/make.py
 
 The directories were written by the first format, whose `about.json` has no digest, and are not to be made again:
 they show that such directories load for ever. A kind that is added later is written by the format of its day.
@@ -19,24 +19,21 @@ import numpy as np
 
 import ggpi
 from ggpi._jax.alias import AliasTable, alias_table
+from ggpi._jax.batching import stack
 from ggpi._jax.networks import mlp
 from ggpi.data import StateSpec, Transitions
-from ggpi.envs.linear_gaussian import LinearGaussian
 from ggpi.envs.pendulum import Pendulum
 from ggpi.envs.point_mass import PointMass
-from ggpi.envs.ring import Ring
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
-from ggpi.ghm.learned import AbstractGHM
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.losses import CEMC, LL2TD
 from ggpi.learning.recipe import Recipe
-from ggpi.mdp.optimal import value_iteration
-from ggpi.mdp.tabular import beta_of
+from ggpi.mdp.optimal import howard
 from ggpi.policies import action_heads as kinds
 from ggpi.policies import networks
 from ggpi.policies.bank import PolicyBank
@@ -45,6 +42,8 @@ from ggpi.policies.linear import MixedPolicy, linear_policy
 from ggpi.policies.symmetric import four_directions
 from ggpi.rewards.learned import LearnedReward, RewardNetwork
 from ggpi.storage.objects import Foreign
+from linear_gaussian import LinearGaussian
+from ring import Ring
 
 HERE = Path(__file__).parent
 SIZE = 3
@@ -120,12 +119,8 @@ def _models(config: Any, policies: tuple[Any, ...], alpha: float, num_actions: i
     actions = rng.normal(size=(64, 2)).astype(np.float32) if num_actions is None else rng.integers(3, size=64)
     spec = StateSpec(("x", "y", "z"), relative=(0,))
     frame = fit_frame(states, actions, states + ahead, spec, num_actions)
-    horizons = GAMMA, beta_of(GAMMA, alpha)
-    keys = iter(jax.random.split(jax.random.key(2), len(horizons) * len(policies)))
-    models = {
-        horizon: stack_modules([config.build(frame, key=next(keys)) for _ in policies])
-        for horizon in horizons
-    }
+    keys = iter(jax.random.split(jax.random.key(2), 2 * len(policies)))
+    models = tuple(stack([config.build(frame, key=next(keys)) for _ in policies]) for _ in range(2))
     return GHMs(policies, GAMMA, (alpha,), models)
 
 
@@ -177,6 +172,8 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "one-step-ghms": lambda: _models(VAEConfig(width=4, depth=1, latent=2), (_linear(),), 1.0),
     "foreign-ghms": lambda: _models(VAEConfig(width=4, depth=1), (Walker("mine"), Walker("yours")), ALPHA),
     "exact-ghms": lambda: ggpi.exact_ghms(_chain(), [_tabular()], gamma=GAMMA, alpha=[ALPHA, 0.5]),
+    "ghms-2-vae": lambda: _models(VAEConfig(width=4, depth=1), (_linear(), _linear("two")), ALPHA),
+    "ghms-2-exact": lambda: ggpi.exact_ghms(_chain(), [_tabular()], gamma=GAMMA, alpha=[ALPHA, 0.5]),
     "exact-ghm": lambda: ExactGHM(_chain(), _tabular(), GAMMA),
     "tabular-ghm": lambda: TabularGHM(
         jnp.asarray(np.random.default_rng(5).normal(size=(3, 2, 3)), jnp.float32)
@@ -196,7 +193,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "values": _values,
     "recipes": lambda: (Recipe(), Recipe(FlowConfig(), LL2TD()), Recipe(loss=CEMC())),
     "worlds": lambda: (PointMass(), Ring(), Pendulum(), LinearGaussian(0.5, 1.0, 0.25, -0.5, 0.0, 0.5)),
-    "solution": lambda: value_iteration(_chain(), ggpi.rewards.arrival([0.0, 0.5, 1.0]), GAMMA),
+    "solution": lambda: howard(_chain(), ggpi.rewards.arrival([0.0, 0.5, 1.0]), GAMMA),
     "plain": lambda: {0.5: (1, [True, None, "größer"]), "inf": (float("inf"), float("nan")), 3: np.arange(3)},
 }
 

@@ -46,7 +46,7 @@ FORK = """
             lambda: ggpi.GGPIAgent(ghms, reward, depth=1),
             lambda: ggpi.evaluate_sampled(ggpi.compositions(2, 1, 0.5), ghms, reward, num_samples=2, key=key),
             lambda: ggpi.collect("ggpi/PointMass-v0", [], 10),
-            lambda: ggpi.fit([], None, 0.9, 0.5, key=key),
+            lambda: ggpi.fit([], None, gamma=0.9, alpha=0.5, key=key),
         ):
             try:
                 call()

@@ -10,11 +10,10 @@ import ggpi
 from chance import error_of_estimate
 from ggpi import rewards
 from ggpi.agent import agent as agents
-from ggpi.evaluation.segments import segments, segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
-from ggpi.mdp.tabular import composition_weights
+from ggpi.switching import composition_weights, segments
 
 GAMMA = 0.9
 
@@ -119,7 +118,7 @@ def test_each_segment_pays_at_both_ends_with_its_own_policy():
 def test_prefixes_are_shared():
     _, ghms, _ = random_world()
     gsps = ggpi.compositions(2, 3, 1 / 9)
-    chains = [segments_of(gsp, GAMMA) for gsp in gsps]
+    chains = [gsp.segments(GAMMA) for gsp in gsps]
     tree, paths = build_tree(chains, ghms, "state")
     apart, _ = build_tree(chains, ghms, "state", shared=False)
     nodes = [sum(len(b.parent) for level in t.levels for b in level) for t in (tree, apart)]
@@ -179,7 +178,7 @@ def test_activations_count_as_memory():
     model = VAEConfig().build(frame, key=jax.random.key(0))
     models = jax.tree.map(lambda leaf: jnp.stack([leaf] * 4), model)
     walkers = tuple(Walker(jnp.ones(2), str(i)) for i in range(4))
-    ghms = ggpi.GHMs(walkers, 0.9, (0.5,), {0.9: models, 0.45: models})
+    ghms = ggpi.GHMs(walkers, 0.9, (0.5,), (models, models))
     for depth, num_samples in ((1, 400), (2, 100), (3, 25)):
         agent = ggpi.GGPIAgent(ghms, rewards.target((0.0, 0.0), 1.0), depth=depth, num_samples=num_samples)
         assert agent._call_size(128, 1) == (128, num_samples), "one call"

@@ -29,7 +29,7 @@ def learned(policy=None, size=2):
     spec = ggpi.StateSpec(tuple("xyz"[:size]))
     frame = fit_frame(np.ones((2, size)), np.ones((2, 1)), np.ones((2, size)), spec, None)
     model = VAEConfig(width=4, depth=1).build(frame, key=KEY)
-    return ggpi.GHMs((policy or Still("still"),), 0.9, (), {0.9: jax.tree.map(lambda x: x[None], model)})
+    return ggpi.GHMs((policy or Still("still"),), 0.9, (), (jax.tree.map(lambda x: x[None], model),))
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +162,6 @@ def test_slow_actions_are_announced():
     warn_if_slow(some, 100)
     with pytest.warns(UserWarning, match="8 switching policies with 1000000 samples each: .* roughly 32 s"):
         warn_if_slow(some, 1_000_000)
+    warn_if_slow(ggpi.compositions(2, 7, 0.5), 10)
+    with pytest.warns(UserWarning, match="depth 8, 256 switching policies .* at least 16 s more, to compile"):
+        warn_if_slow(ggpi.compositions(2, 8, 0.5), 10)

@@ -11,9 +11,10 @@ import pytest
 import ggpi
 import ggpi.agent.warnings
 from ggpi import rewards
+from ggpi._jax.batching import stack
 from ggpi.agent.warnings import FAR, Warner
 from ggpi.evaluation.planning import Models
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.bank import PolicyBank
 
@@ -83,8 +84,8 @@ def models(*datasets, relative=()):
     """Untrained models, one for each dataset of states [N, 2]."""
     spec = ggpi.StateSpec(("x", "y"), relative=relative)
     frames = [fit_frame(states, np.zeros((len(states), 1)), states, spec, None) for states in datasets]
-    stacked = stack_modules([VAEConfig().build(frame, key=KEY) for frame in frames])
-    return ggpi.GHMs(tuple(Still() for _ in datasets), 0.9, (), {0.9: stacked})
+    stacked = stack([VAEConfig().build(frame, key=KEY) for frame in frames])
+    return ggpi.GHMs(tuple(Still() for _ in datasets), 0.9, (), (stacked,))
 
 
 def warner(ghms):

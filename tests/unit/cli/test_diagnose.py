@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi.cli import diagnose as model_report
+from ggpi._jax.batching import stack
 from ggpi.cli import diagnose_figure as model_picture
+from ggpi.cli import diagnose_report as model_report
 from ggpi.cli.diagnose_figure import Panel
 from ggpi.cli.main import main
 from ggpi.data import write_npz
 from ggpi.envs import PointMass
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab import style
 from ggpi.policies.linear import direction_policies
@@ -28,8 +29,8 @@ def saved(tmp_path, monkeypatch):
     data = ggpi.collect("ggpi/PointMass-v0", policies, 1200)
     frame = fit_frame(data.state, data.action, data.next_state, PointMass.spec, None)
     keys = jax.random.split(jax.random.key(0), 2)
-    vaes = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
-    ghms = GHMs(tuple(policies), 0.8, (0.5,), {0.8: vaes, 0.4: vaes})
+    vaes = stack([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
+    ghms = GHMs(tuple(policies), 0.8, (0.5,), (vaes, vaes))
     ggpi.save(tmp_path / "run" / "models", ghms)
     write_npz(tmp_path / "data.npz", data)
     return tmp_path

@@ -15,8 +15,8 @@ import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.ghm.vae
 import ggpi.learning.losses
-from ggpi.cli import fit as own_world
 from ggpi.cli import fit_directory as world_file
+from ggpi.cli import fit_environment as own_world
 from ggpi.cli.main import main
 from ggpi.data import write_npy, write_npz
 from ggpi.ghm import GHMs
@@ -83,7 +83,7 @@ def test_from_files_to_models(folder, capsys, monkeypatch):
 def test_only_likelihoods_are_compared_with_knowing_nothing(monkeypatch, kl_weight, losses, is_judged):
     monkeypatch.setattr(own_world, "diagnose_held_out", lambda *args, **kwargs: {"up": {"0.9": {}}})
     monkeypatch.setattr(own_world, "split", lambda data, *rest: (data, data))
-    ghms = GHMs((), 0.9, (), {0.9: SimpleNamespace(kl_weight=kl_weight)})
+    ghms = GHMs((), 0.9, (), (SimpleNamespace(kl_weight=kl_weight),))
     one, state = np.zeros(1, int), np.zeros((1, 1), np.float32)
     data = ggpi.Transitions(state, one, state, one < 0, one == 0, one, one, one)
     found = own_world.fit_verdict(ghms, data, losses and np.full((1, 1), losses), None)["up"]["0.9"]
@@ -116,6 +116,18 @@ def test_the_same_command_goes_on(folder, capsys, monkeypatch):
     assert "steps = 7, now it is 6; more steps continue it" in complaint(capsys, *given, "--steps", "6")
     other = [*given, "--steps", "7", "--batch-size", "64"]
     assert "batch_size = 256, now it is 64" in complaint(capsys, *other)
+    other[-3] = "8"
+    assert "batch_size = 256, now it is 64; choose" in complaint(capsys, *other), (
+        "not the steps, which may grow"
+    )
+
+
+def test_a_fit_without_data_does_not_take_its_directory(folder, capsys):
+    given = ["--env", "Pendulum-v1", "--policies", "brake", *SMALL, "--out", "models"]
+    assert "no/such/data" in complaint(capsys, *given, "--data", "no/such/data")
+    assert fit(*given) == 0
+    capsys.readouterr()
+    assert "data = None, now it is no/such/data" in complaint(capsys, *given, "--data", "no/such/data")
 
 
 def test_options_reach_the_training(folder, capsys, monkeypatch):
@@ -130,18 +142,15 @@ def test_options_reach_the_training(folder, capsys, monkeypatch):
     given = ["--env", "Pendulum-v1", "--policies", "swing.zip", "--out", "models"]
     options = "--n-step 3 --batch-size 64 --learning-rate 3e-4 --decay constant --kl-weight 2 --latent 4"
     assert fit(*given, *options.split(), "--deterministic") == 130
-    assert said["model"] == ggpi.ghm.vae.VAEConfig(kl_weight=2.0, latent=4) and said[
-        "loss"
-    ] == ggpi.learning.losses.CETD(n_step=3)
-    assert (said["batch_size"], said["learning_rate"], said["decay"]) == (64, 3e-4, "constant")
+    model, loss = ggpi.ghm.vae.VAEConfig(kl_weight=2.0, latent=4), ggpi.learning.losses.CETD(n_step=3)
+    numbers = {"batch_size": 64, "learning_rate": 3e-4, "decay": "constant"}
+    assert said["recipe"] == Recipe(model, loss, **numbers)
     (policy,), state = said["policies"], np.ones(3, np.float32)
     np.testing.assert_array_equal(policy.sample(state, key=jax.random.key(0)), policy.mode(state))
     assert fit(*given[:-1], "others", "--model", "flow", "--loss", "ll2td") == 130
-    assert said["model"] == ggpi.ghm.spline_flow.FlowConfig() and said["loss"] == ggpi.learning.losses.LL2TD()
+    assert said["recipe"] == Recipe(ggpi.ghm.spline_flow.FlowConfig(), ggpi.learning.losses.LL2TD())
     assert fit(*given[:-1], "plain") == 130
-    assert all(
-        said[name] == getattr(Recipe(), name) for name in ("model", "loss", "steps", "batch_size", "decay")
-    )
+    assert said["recipe"] == Recipe()
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy", pytest.param("flat", marks=pytest.mark.slow)])
@@ -160,7 +169,7 @@ def test_data_that_one_has(folder, capsys, kind):
     printed = capsys.readouterr().out
     out = "results/fit-ggpi-PointMass-v0-seed0"
     assert f"ggpi diagnose {out} --env ggpi/PointMass-v0" in printed and "state:  x, y, vx, vy" in printed
-    assert ggpi.load(f"{out}/models").models[0.95].frame.kept == (2, 3)
+    assert ggpi.load(f"{out}/models").models[0].frame.kept == (2, 3)
 
 
 def test_dictionary_observations_by_keys(folder, capsys):
@@ -272,6 +281,8 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--gama", ".9"], "--gama"),
         ([*PENDULUM, "--transitions", "10"], "transitions is at least 256, got 10"),
         ([*PENDULUM, "--steps", "0"], "steps is at least 1, got 0"),
+        ([*PENDULUM, "--steps", "many"], "--steps: expected a whole number, got 'many'"),
+        ([*PENDULUM, "--gamma", "much"], "--gamma: expected a number, got 'much'"),
         ([*PENDULUM, "--batch-size", "0"], "batch_size is at least 1, got 0"),
         ([*PENDULUM, "--n-step", "0"], "n_step is at least 1, got 0"),
         ([*PENDULUM, "--latent", "0"], "latent is at least 1, got 0"),
@@ -290,7 +301,7 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--data", "missing.npz"], "missing.npz"),
         ([*PENDULUM, "--data", "other.npz"], "other.npz: state has shape (4,), a state of Pendulum-v1 has 3"),
         ([*PENDULUM, "--vecnormalize", "missing.pkl", "--policies", "swing.zip"], "missing.pkl"),
-        ([*PENDULUM, "--preset", "tiny"], "--preset is the ant's"),
+        ([*PENDULUM, "--preset", "tiny"], "--preset only applies to ggpi fit ant"),
         ([*PENDULUM, "--out", "full"], "full holds files that are not of ggpi fit, such as mine.txt"),
         (["spider"], "no world is called 'spider'; the worlds are: ant"),
     ],

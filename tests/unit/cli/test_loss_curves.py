@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ggpi.cli import loss_curves
+from ggpi.learning.log import Report
 
 ROWS = [
     {"step": step, "loss": [4.0, 3.0, 2.0, 1.0], "held_out": [8.0, 6.0, 4.0, step / 250]}
@@ -36,9 +37,10 @@ def test_a_fit_that_is_stopped_leaves_its_picture(tmp_path):
 
 def test_drawn_now_and_then(tmp_path, monkeypatch):
     monkeypatch.setattr(loss_curves, "EVERY", -1.0)
-    with loss_curves.drawing(tmp_path, ["swing", "hold"], [0.9, 0.8], 2) as watch:
-        watch(0, None)
+    with loss_curves.drawing(tmp_path, ["swing", "hold"], [0.9, 0.8], 2) as callback:
+        report = Report(0, None, (), None, None, 0.0, tmp_path)
+        callback(report)
         assert not list(tmp_path.iterdir()), "there is nothing to draw yet"
         write(tmp_path, ROWS)
-        watch(750, None)
+        callback(report)
         assert (tmp_path / "losses.png").exists()

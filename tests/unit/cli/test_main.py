@@ -67,6 +67,15 @@ def test_list_names_all(capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(EXPERIMENTS)
 
 
+def test_a_reader_that_has_seen_enough_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "ggpi", "list"]
+    with os.fdopen(writing, "w") as closed:
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_bad_names_list_the_nearest_first(capsys):
     line = complaint(capsys, "run", "chian")
     assert "'chian'" in line and line.split("are: ")[1].startswith("chain, ")

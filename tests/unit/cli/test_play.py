@@ -14,12 +14,13 @@ from gymnasium.spaces import Box
 
 import ggpi
 import ggpi.agent.warnings
+from ggpi._jax.batching import stack
 from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main
-from ggpi.cli.play import Episode, PlayConfig, _filming, table
+from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, table
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.film import film
 from ggpi.policies.linear import linear_policy
@@ -68,11 +69,11 @@ def saved(tmp_path_factory):
     states, actions = rng.normal(size=(200, 2)), rng.uniform(-1, 1, (200, 1))
     frame = fit_frame(states, actions, states, SPEC, None)
     keys = jax.random.split(jax.random.key(0), 2)
-    models = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
+    models = stack([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
     policies = tuple(
         linear_policy(np.zeros((1, 2)), push, 0.0, name) for name, push in (("on", 1), ("back", -1))
     )
-    ggpi.save(folder / "models", GHMs(policies, 0.8, (0.5,), {0.8: models, 0.4: models}))
+    ggpi.save(folder / "models", GHMs(policies, 0.8, (0.5,), (models, models)))
     world = {
         "format": "ggpi world 1",
         "env": "test/Line-v0",
@@ -135,7 +136,8 @@ def test_a_film(saved, tmp_path, capsys):
 def test_a_reward_that_no_sample_reaches_is_said_at_the_end(saved, capsys):
     given = ["--episodes", "1", "--depth", "1", "--reward"]
     with pytest.warns(
-        ggpi.agent.warnings.NoRewardWarning, match=r"0 in every step.*--samples 4.*--depth 1.*larger radius"
+        ggpi.agent.warnings.NoRewardWarning,
+        match=r"0 in every step.*--samples, now 4.*--depth, now 1.*larger radius",
     ):
         assert play(saved, *given, "target:place=1e6,radius=1") == 0
 

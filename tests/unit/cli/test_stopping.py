@@ -39,7 +39,7 @@ def outcome(code, *arguments):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("module", ["ggpi.cli.main", "ggpi.cli.options", "rich"])
+@pytest.mark.parametrize("module", ["ggpi.cli.main", "ggpi.cli.config", "rich"])
 def test_while_modules_are_imported(module):
     code = WHILE_IMPORTING.format(module)
     assert outcome(code, "diagnose", "nowhere") == (130, "", "ggpi: stopped\n")

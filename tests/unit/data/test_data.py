@@ -1,14 +1,13 @@
-"""Transitions: what is refused, what a ring keeps, and what comes back from disk."""
+"""Transitions: what is rejected, where episodes begin and end, and what comes back from disk."""
 
 from dataclasses import fields, replace
+from inspect import unwrap
 
 import numpy as np
 import pytest
 
-from chance import are_frequencies
 from ggpi import StateSpec, Transitions
 from ggpi.data import (
-    RingBuffer,
     read_minari,
     read_npy,
     read_npz,
@@ -18,6 +17,7 @@ from ggpi.data import (
     write_npz,
 )
 from ggpi.data.memory import is_mapped
+from ggpi.data.transitions import numbered
 
 NAMES = [field.name for field in fields(Transitions)]
 
@@ -51,6 +51,13 @@ def assert_same(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
+def untyped(**changes):
+    """Changed transitions as users make them: types are checked in tests only."""
+    data = object.__new__(Transitions)
+    unwrap(Transitions.__init__)(data, **{name: getattr(walk(), name) for name in NAMES} | changes)
+    return data
+
+
 def spoiled(name, place, value):
     values = np.array(getattr(walk(), name))
     values[place] = value
@@ -65,15 +72,15 @@ def spoiled(name, place, value):
             r"next_state: 2 of 36 numbers .* first at \(2, 1\)",
         ),
         (spoiled("action", (0, 0), np.inf), "action: 1 of 24 numbers are not finite"),
-        (replace(walk(), action=walk().action[:, 0]), r"action: floats have shape \[N, D\], got \(12,\)"),
-        (replace(walk(), action=walk().action.astype(int)), r"action: integers have shape \[N\]"),
-        (replace(walk(), action=np.array(["left"] * 12)), "action has type"),
+        (untyped(action=walk().action[:, 0]), r"action: floats have shape \[N, D\], got \(12,\)"),
+        (untyped(action=walk().action.astype(int)), r"action: integers have shape \[N\]"),
+        (untyped(action=np.array(["left"] * 12)), "action has type"),
         (
-            replace(walk(), terminated=np.zeros(12)),
+            untyped(terminated=np.zeros(12)),
             r"terminated has type float64 .* booleans \[N\] are wanted",
         ),
         (
-            replace(walk(), behaviour=np.zeros((12, 1), int)),
+            untyped(behaviour=np.zeros((12, 1), int)),
             r"behaviour has .* shape \(12, 1\): integers \[N\]",
         ),
     ],
@@ -89,9 +96,23 @@ def test_what_is_right_passes_and_what_is_too_little_does_not():
     with pytest.raises(ValueError, match="12 transitions are too few, 256 are needed"):
         walk().check(at_least=256)
     with pytest.raises(ValueError, match="one shape"):
-        replace(walk(), next_state=walk().next_state[:, :2])
+        untyped(next_state=walk().next_state[:, :2])
     with pytest.raises(ValueError, match="one length"):
-        replace(walk(), step=np.arange(3))
+        untyped(step=np.arange(3))
+
+
+def test_boundaries_of_episodes():
+    data = walk((3, 1, 2))
+    assert data.episode_starts.tolist() == [True, False, False, True, True, False]
+    assert data.episode_ends.tolist() == [False, False, True, True, False, True]
+    assert data.is_followed.tolist() == [True, True, False, False, True, False]
+    assert replace(data, truncated=np.arange(6) == 0).is_followed.tolist()[:2] == [False, True]
+    assert data[[0, 2, 3]].is_followed.tolist() == [False] * 3, "a step is missing"
+    assert [len(episode) for episode in data.episodes()] == [3, 1, 2]
+    assert not len(data[:0].episode_starts) and not [*data[:0].episodes()] and not len(data[:0].is_followed)
+    episode, step = numbered(data.episode_starts)
+    np.testing.assert_array_equal(episode, data.episode)
+    np.testing.assert_array_equal(step, data.step)
 
 
 def test_numbers_are_checked_block_by_block(monkeypatch):
@@ -99,50 +120,6 @@ def test_numbers_are_checked_block_by_block(monkeypatch):
     walk().check()
     with pytest.raises(ValueError, match=r"state: 3 of 36 numbers are not finite, the first at \(7, 0\)"):
         spoiled("state", (7, slice(None)), np.nan).check()
-
-
-def test_a_ring_keeps_the_newest_in_order():
-    data = walk((7, 6, 8))
-    ring = RingBuffer(10)
-    for start in range(0, 21, 4):
-        ring.add(data[start : start + 4])
-        assert_same(ring.ordered(), data[max(0, min(start + 4, 21) - 10) : start + 4])
-    assert len(ring) == 10 and ring.added == 21
-    all_at_once = RingBuffer(10)
-    all_at_once.add(data)
-    assert_same(all_at_once.ordered(), data[11:])
-    roomy = RingBuffer()
-    roomy.add(data)
-    assert_same(roomy.ordered(), data)
-    assert roomy.ordered().state.base is not None, "a view until the ring is full"
-
-
-def test_a_ring_is_sampled_uniformly_and_by_seed():
-    data = walk((4, 4))
-    ring = RingBuffer(5)
-    ring.add(data)
-    n = 20_000
-    drawn = ring.sample(n, np.random.default_rng(1))
-    assert_same(drawn, ring.sample(n, np.random.default_rng(1)))
-    counts = [(drawn.state == row).all(axis=1).sum() for row in data.state]
-    assert are_frequencies(counts, [0, 0, 0, *[0.2] * 5], comparisons=8) and counts[:3] == [0, 0, 0]
-    pairs = drawn.state[:, :1] + 1j * drawn.next_state[:, :1]
-    assert set(pairs.ravel()) <= set((data.state[:, :1] + 1j * data.next_state[:, :1]).ravel()), (
-        "rows stay whole"
-    )
-
-
-def test_a_ring_refuses_what_does_not_fit():
-    ring = RingBuffer(5)
-    with pytest.raises(ValueError, match="nothing was added"):
-        ring.sample(1, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="nothing was added"):
-        ring.ordered()
-    ring.add(walk())
-    with pytest.raises(ValueError, match="holds state of shape"):
-        ring.add(walk(discrete=True))
-    with pytest.raises(ValueError, match="at least one transition"):
-        RingBuffer(0)
 
 
 @pytest.mark.parametrize("discrete", [False, True])
@@ -168,7 +145,7 @@ def test_npz_refuses_what_is_damaged_or_foreign(tmp_path):
     with pytest.raises(ValueError, match="pickle"):
         read_npz(path)
     with pytest.raises(ValueError, match="only booleans, integers and floats"):
-        write_npz(path, replace(walk(), behaviour=np.array(["a"] * 12)))
+        write_npz(path, untyped(behaviour=np.array(["a"] * 12)))
     with pytest.raises(FileNotFoundError):
         read_npz(tmp_path / "none.npz")
     write_npz(path, spoiled("action", (3, 1), np.nan))
@@ -210,7 +187,7 @@ def test_a_subset_that_fits_is_of_whole_episodes(tmp_path):
     data = walk([3 + i % 4 for i in range(200)])
     write_npy(tmp_path, data)
     mapped = read_npy(tmp_path)
-    assert within_memory(mapped, 1.0) is mapped
+    assert not is_mapped(within_memory(mapped, 1.0))
     with pytest.warns(UserWarning, match=r"900 transitions need .* \d+ of 200 episodes drawn at random"):
         part = within_memory(mapped, 0.3 * data.nbytes / 1e9, seed=1)
     assert 0.29 * data.nbytes < part.nbytes <= 0.3 * data.nbytes and not is_mapped(part)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ggpi import FileError
-from ggpi.cli.fit import read_data
+from ggpi.cli.fit_environment import read_data
 from ggpi.data import read_flat, read_minari, read_npy, read_npz, write_minari, write_npy, write_npz
-from ggpi.data.buffer import FIELDS
+from ggpi.data.transitions import FIELDS
 
 h5py = pytest.importorskip("h5py")
 COLUMNS = {

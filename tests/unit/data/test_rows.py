@@ -1,25 +1,10 @@
-"""Which rows a buffer may give, and which rows of a flat file follow each other."""
+"""Which rows of a flat file follow each other, and blocks of rows."""
 
 import numpy as np
 import pytest
 
-from ggpi.data import RingBuffer, Transitions, read_flat
+from ggpi.data import read_flat
 from ggpi.data.transitions import blocks
-
-
-def rows(num):
-    state = 1.0 + np.arange(num, dtype=np.float32)[:, None]
-    none = np.zeros(num, bool)
-    return Transitions(
-        state, state, state + 1, none, none, 0 * none.astype(int), 0 * none.astype(int), np.arange(num)
-    )
-
-
-def test_a_ring_that_is_not_full_gives_only_what_was_added():
-    ring = RingBuffer(1000)
-    ring.add(rows(3))
-    drawn = ring.sample(500, np.random.default_rng(0))
-    assert set(drawn.state[:, 0].tolist()) == {1, 2, 3}, "missing one of three has probability 3 (2/3)⁵⁰⁰"
 
 
 def test_a_row_follows_when_all_coordinates_agree(tmp_path):

@@ -1,6 +1,7 @@
 """compare: what each way of acting is paid on the same true episodes."""
 
 import json
+from inspect import unwrap as untyped  # as users call it: types are checked in tests only
 
 import gymnasium
 import jax
@@ -13,7 +14,7 @@ import ggpi
 import ggpi.ghm.vae
 from ggpi import rewards
 from ggpi.cli.comparison_report import picture, write_comparison
-from ggpi.diagnosis.comparison import Score
+from ggpi.diagnosis.comparison import Score, planners
 
 KEY = jax.random.key(0)
 
@@ -34,6 +35,12 @@ class Corridor(gymnasium.Env):
         return np.array([self.place], np.float32), 7.0, self.place >= 5, self.time >= 8, {}
 
 
+class Wide(Corridor):
+    """A corridor with one more action."""
+
+    action_space = Discrete(3)
+
+
 def always(action):
     return ggpi.policy_from(lambda s: jnp.eye(2)[action], 2, returns="probabilities", name=f"always {action}")
 
@@ -44,7 +51,7 @@ def ghms():
     policies = [always(0), always(1)]
     data = ggpi.collect(Corridor(), policies, 200, switch_every=3)
     settings = {"model": ggpi.ghm.vae.VAEConfig(width=4, depth=1), "steps": 1, "batch_size": 16}
-    return ggpi.fit(policies, data, 0.5, 0.5, key=KEY, **settings)
+    return ggpi.fit(policies, data, gamma=0.5, alpha=0.5, key=KEY, **settings)
 
 
 class Right:
@@ -91,10 +98,11 @@ def test_all_forms_of_reward(ghms, reward, total):
 
 
 def test_episodes_are_cut_and_agents_are_made(ghms):
-    found = ggpi.compare(Corridor, ghms, rewards.arrival(place), episodes=2, max_steps=2, num_samples=4)
+    agents = planners(ghms, rewards.arrival(place), num_samples=4)
+    found = ggpi.compare(Corridor, ghms, rewards.arrival(place), agents=agents, episodes=2, max_steps=2)
     assert [score.name for score in found.scores][-3:] == ["GPI", "GGPI depth 2", "GGPI depth 3"]
     assert all(score.steps.tolist() == [2, 2] for score in found.scores)
-    again = ggpi.compare(Corridor, ghms, rewards.arrival(place), episodes=2, max_steps=2, num_samples=4)
+    again = ggpi.compare(Corridor, ghms, rewards.arrival(place), agents=agents, episodes=2, max_steps=2)
     assert found.as_json() == again.as_json()
 
 
@@ -122,6 +130,11 @@ def test_intervals_hold_the_mean_and_shrink_to_equal_numbers():
     ("given", "words"),
     [
         ({"env": 3}, "id of an environment or a function"),
+        ({"env": "Pendulum-v9"}, "'Pendulum-v9': Environment version"),
+        ({"env": "Pendulum-v1"}, r"policy 0 \(always 0\) .*Pendulum-v1 takes floats"),
+        ({"env": Wide}, r"policy 0 \(always 0\) chooses between 2 actions, environment Wide has 3"),
+        ({"agents": [Right()]}, "agents is a dict, such as .* got a list"),
+        ({"agents": {"three": 3}}, r"agent 'three' is a int, expected .* act\(states, \*, key\)"),
         ({"episodes": 0}, "episodes is at least 1"),
         ({"reward": rewards.arrival(lambda s: s)}, "one number"),
     ],
@@ -129,7 +142,7 @@ def test_intervals_hold_the_mean_and_shrink_to_equal_numbers():
 def test_mistakes_are_named(ghms, given, words):
     settings = {"env": Corridor, "reward": rewards.arrival(place), "agents": {}, "max_steps": 1} | given
     with pytest.raises((TypeError, ValueError), match=words):
-        ggpi.compare(settings.pop("env"), ghms, settings.pop("reward"), **settings)
+        untyped(ggpi.compare)(settings.pop("env"), ghms, settings.pop("reward"), **settings)
 
 
 def test_an_agent_predicts_as_stable_baselines_does(ghms):

@@ -11,18 +11,19 @@ import ggpi
 from chance import error_of_mean
 from ggpi.data import StateSpec
 from ggpi.diagnosis import recorded_futures, true_futures
-from ggpi.diagnosis.measures import draw
-from ggpi.envs import LinearGaussian, WorldVectorEnv
+from ggpi.diagnosis.samples import draw
+from ggpi.envs import GymVectorEnv
 from ggpi.ghm import GHMs
+from ggpi.ghm.base import AbstractDensityGHM
 from ggpi.ghm.coordinates import Frame, fit_frame
-from ggpi.ghm.learned import AbstractDensityGHM
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.linear import linear_policy, maze_policies
+from linear_gaussian import LinearGaussian
 
 KEY = jax.random.key(0)
 SYSTEM = LinearGaussian(0.9, 0.5, 0.04, -0.4, 0.3, 0.6)
 POLICY = linear_policy(SYSTEM.gain, SYSTEM.bias, SYSTEM.action_std, "steady", -np.inf, np.inf)
-ENVS = WorldVectorEnv(SYSTEM, 50, max_steps=60)
+ENVS = GymVectorEnv(SYSTEM, 50, max_steps=60)
 GAMMA, ALPHA = 0.8, 0.25
 BETA = GAMMA * (1 - ALPHA)
 FRAME = fit_frame(np.ones((2, 1)), np.ones((2, 1)), np.ones((2, 1)), StateSpec(("x",)), None)
@@ -69,7 +70,7 @@ def exact(beta, **faults):
 
 
 def models(near=None, far=None):
-    return GHMs((POLICY,), GAMMA, (ALPHA,), {GAMMA: [far or exact(GAMMA)], BETA: [near or exact(BETA)]})
+    return GHMs((POLICY,), GAMMA, (ALPHA,), ([far or exact(GAMMA)], [near or exact(BETA)]))
 
 
 def numbers(ghms, source=SYSTEM, **options):
@@ -202,7 +203,7 @@ def test_learned_models_and_environments_by_name():
     data = ggpi.collect("ggpi/PointMass-v0", policies, 300, switch_every=40)
     frame = fit_frame(data.state, data.action, data.next_state, ggpi.envs.PointMass.spec, None)
     vaes = [VAEConfig(width=8, depth=1).build(frame, key=key) for key in jax.random.split(KEY, 2)]
-    ghms = GHMs(tuple(policies), 0.8, (0.25,), {0.8: vaes, 0.6000000000000001: vaes})
+    ghms = GHMs(tuple(policies), 0.8, (0.25,), (vaes, vaes))
     found = ggpi.diagnose(ghms, None, "ggpi/PointMass-v0", key=KEY, num_pairs=4, num_samples=32)
     assert list(found) == ["right", "up"]
     about = found["up"]["0.6"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ggpi.diagnosis.distances import energy_distance, wasserstein
+from ggpi.diagnosis.distances import energy_distance, mean_energy, nearest, share_beyond, wasserstein
 
 RNG = np.random.default_rng(0)
 
@@ -42,3 +42,26 @@ def test_bad_input():
         energy_distance(np.zeros((3, 2)), np.zeros((4, 3)))
     with pytest.raises(ValueError, match="not finite"):
         energy_distance(np.zeros((3, 1)), np.full((3, 1), np.nan))
+
+
+def test_clouds_of_pairs_are_compared_pair_by_pair():
+    x, y = RNG.normal(size=(3, 20, 2)), RNG.normal(size=(3, 30, 2))
+    scale = np.array([2.0, 0.5])
+    wanted = np.mean([energy_distance(a / scale, b / scale) for a, b in zip(x, y, strict=True)])
+    assert mean_energy(x, y, scale) == pytest.approx(wanted)
+    assert mean_energy(x, y) == pytest.approx(
+        np.mean([energy_distance(a, b) for a, b in zip(x, y, strict=True)])
+    )
+
+
+def test_the_share_of_points_that_are_far_from_all_others_of_their_pair():
+    x = np.array([[[0.0], [1.0]], [[10.0], [11.0]]])
+    y = np.array([[[0.1], [1.6], [10.0]], [[10.4], [0.0], [11.0]]])
+    assert share_beyond(x, y, 0.5) == pytest.approx(3 / 6)
+
+
+def test_the_nearest_state_of_a_path_and_its_time():
+    path = np.arange(8.0).reshape(1, 2, 4, 1)
+    distances, times = nearest(np.array([[[0.2], [6.9], [np.nan]]]), path)
+    np.testing.assert_allclose(distances[0, :2], [0.2, 0.1])
+    assert times[0, :2].tolist() == [1, 4] and distances[0, 2] > 900

@@ -16,9 +16,10 @@ from ggpi.data import Transitions
 from ggpi.diagnosis import Truth, recorded_futures
 from ggpi.diagnosis.distances import energy_distance
 from ggpi.diagnosis.health import action_sensitivity, distance_correlation, horizon_consistency, off_data
-from ggpi.diagnosis.measures import clouds, displacement, distances, draw, measure, scales, summary
-from ggpi.diagnosis.truth import other_actions
-from ggpi.ghm.learned import AbstractDensityGHM
+from ggpi.diagnosis.measures import clouds, displacement, distances, measure, moments, summary
+from ggpi.diagnosis.samples import draw
+from ggpi.diagnosis.truth import other_actions, scales
+from ggpi.ghm.base import AbstractDensityGHM
 
 KEY = jax.random.key(0)
 
@@ -104,6 +105,9 @@ class Always(eqx.Module):
     name: str = "always"
 
     def sample(self, state, *, key):
+        return self.action
+
+    def mode(self, state):
         return self.action
 
 
@@ -280,3 +284,14 @@ def test_one_future_per_pair_is_compared_jointly():
     state_scale, moved_scale = scales(truth)
     np.testing.assert_allclose(cloud[0, :, :1], truth.state / state_scale)
     np.testing.assert_allclose(cloud[0, :, 1:], (truth.future[:, 0] - truth.state) / moved_scale)
+
+
+def test_moments_of_displacements():
+    moved = np.random.default_rng(3).normal(size=(4, 50, 2)) + np.arange(4)[:, None, None] * [1.0, 0.0]
+    found = moments(moved)
+    flat = moved.reshape(-1, 2)
+    np.testing.assert_allclose(found["mean"], flat.mean(axis=0))
+    np.testing.assert_allclose(found["spread"], flat.std(axis=0))
+    np.testing.assert_allclose(
+        found["within"], np.sqrt(np.mean([part.var(axis=0) for part in moved], axis=0))
+    )

@@ -13,6 +13,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from ggpi import collect, fit
+from ggpi.diagnosis import true_futures
 from ggpi.policies.linear import MixedPolicy
 
 BOTH = [MixedPolicy(jnp.eye(2)[action], f"always {action}") for action in range(2)]
@@ -90,15 +91,25 @@ def test_environments_that_cannot_be_made_are_named():
         collect("nowhere:Boat-v0", BOTH, 10)
 
 
-@pytest.mark.parametrize(("name", "extra"), [("LunarLander-v3", "box2d"), ("HalfCheetah-v5", "mujoco")])
+@pytest.mark.parametrize(("name", "extra"), [("LunarLander-v3", "box2d"), ("HalfCheetah-v5", "ant")])
 def test_packages_that_are_not_installed_are_named(name, extra, monkeypatch):
     for module in [module for module in sys.modules if module.startswith("gymnasium.envs.")]:
         if "box2d" in module or "mujoco" in module:
             monkeypatch.delitem(sys.modules, module)
     for module in ("Box2D", "mujoco"):
         monkeypatch.setitem(sys.modules, module, None)  # what Python takes for a module that is not there
-    with pytest.raises(ModuleNotFoundError, match=rf"{name}' needs .*pip install \"gymnasium\[{extra}\]\""):
+    with pytest.raises(ModuleNotFoundError, match=rf"{name}' needs .*pip install '\.\[{extra}\]'"):
         collect(name, BOTH, 10)
+    with pytest.raises(ModuleNotFoundError, match=f"{name}' needs"):
+        true_futures(name, BOTH, 0, 0.9)
+
+
+def test_the_maze_names_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium_robotics", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"no module 'gymnasium_robotics' .*pip install '\.\[maze\]'"
+    ):
+        collect("gymnasium_robotics:PointMaze_UMaze-v3", BOTH, 10, keys=["observation"])
 
 
 class PPO:
@@ -119,13 +130,14 @@ class PPO:
         ([MixedPolicy], "policy 0 is the class MixedPolicy: give an object"),
         ([3], r"policy 0 is a int: a policy has sample\(state, \*, key\)"),
         (BOTH[0], r"policies are a list, such as \[policy\]; got one MixedPolicy"),
+        ([], "at least one policy, such as .* got none"),
         ("a.zip", "policies are a list, .* got the path 'a.zip'"),
     ],
 )
 def test_what_is_not_a_policy_yet(given, words):
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         untyped(collect)(Count(), given, 10)
-    with pytest.raises(TypeError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         untyped(fit)(given, collect(Count(), BOTH, 10), 0.9, 0.1, key=jax.random.key(0))
 
 

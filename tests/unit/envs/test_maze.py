@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi.envs import PointMaze, World, WorldVectorEnv
+from ggpi.envs import Environment, GymVectorEnv, PointMaze
 from ggpi.policies import maze_policies
 
 pytest.importorskip("gymnasium_robotics")
@@ -33,7 +33,7 @@ def run(world, policy, place, num_steps=40):
 )
 def test_named_mazes(name, shape, num_free):
     world = PointMaze(name)
-    assert isinstance(world, World)
+    assert isinstance(world, Environment)
     assert world.free.shape == shape and world.free.sum() == num_free
     assert len(world.walls) == (~world.free).sum()
 
@@ -98,7 +98,7 @@ def test_it_is_a_gymnasium_environment_without_a_goal():
     np.testing.assert_array_equal(seen, np.array([-2.5, 2.5, 0, 0], np.float32))
     assert env.observation_space.shape == (4,) and env.action_space.shape == (2,)
     data = ggpi.collect("ggpi/PointMaze-v0", maze_policies(), 400, switch_every=10, num_envs=4, seed=2)
-    again = ggpi.collect(WorldVectorEnv(PointMaze(), 4), maze_policies(), 400, switch_every=10, seed=2)
+    again = ggpi.collect(GymVectorEnv(PointMaze(), 4), maze_policies(), 400, switch_every=10, seed=2)
     np.testing.assert_array_equal(data.state, again.state)
     moved = PointMaze().step(data.state, data.action)
     np.testing.assert_allclose(data.next_state, moved, atol=1e-3)

@@ -84,6 +84,11 @@ def test_indices_out_of_range_are_found(function):
         _check_terminal(lambda s: function(s) > 0, STATE)
 
 
+def test_an_index_of_an_action_is_found():
+    with pytest.raises(ValueError, match=r"index 3 .*A state has shape \(3,\) and an action \(2,\)"):
+        checked(rewards.state_action(lambda s, a: s[0] * a[3]))
+
+
 @pytest.mark.parametrize(
     "function",
     [

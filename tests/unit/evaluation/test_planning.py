@@ -10,10 +10,11 @@ import pytest
 
 import ggpi
 from ggpi import rewards
+from ggpi._jax.batching import stack
 from ggpi.agent import agent as agents
 from ggpi.evaluation.planning import choose, pooled
-from ggpi.ghm.coordinates import Frame, fit_frame, stack_modules
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM
+from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.policies import PolicyBank
 
 GAMMA = 0.9
@@ -253,9 +254,9 @@ def noisy(num_policies):
     spec = ggpi.StateSpec(tuple("abcdef"))
     states = np.outer([-9.0, 9.0], np.ones(SIZE))
     frame = fit_frame(states, np.ones((2, 4)), states, spec, None)
-    models = stack_modules([Exposed(frame)] * num_policies)
+    models = stack([Exposed(frame)] * num_policies)
     policies = tuple(OpenKey(str(i)) for i in range(num_policies))
-    return ggpi.GHMs(policies, GAMMA, (0.5,), {GAMMA: models, GAMMA / 2: models})
+    return ggpi.GHMs(policies, GAMMA, (0.5,), (models, models))
 
 
 def keys_in(actions):

@@ -15,7 +15,7 @@ import ggpi.evaluation
 from ggpi import rewards
 from ggpi.envs import one_state
 from ggpi.evaluation import sampled
-from ggpi.mdp.tabular import composition_weights
+from ggpi.switching import composition_weights
 
 
 def test_compositions_need_models_of_beta():
@@ -61,7 +61,7 @@ def made_of(*samplers, num_states=BASE**2):
     mdp = ggpi.TabularMDP(scipy.sparse.eye_array(num_states, format="csr"))
     models = [SimpleNamespace(mdp=mdp, sampler=sampler) for sampler in samplers]
     policies = tuple(np.ones((num_states, 1)) for _ in samplers)
-    return ggpi.GHMs(policies, 0.9, (0.5,), {0.9: models, 0.45: models})
+    return ggpi.GHMs(policies, 0.9, (0.5,), (models, models))
 
 
 @pytest.mark.parametrize("children", [(None, None), (0, None), (1, None)])

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import ggpi
-from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import build_tree, draw, worth
-from ggpi.mdp.tabular import composition_weights
+from ggpi.switching import composition_weights
 
 GAMMA = 0.9
 KEY = jax.random.key(7)
@@ -22,7 +21,7 @@ every_set = pytest.mark.parametrize("gsps", SETS.values(), ids=SETS)
 
 def tree_of(gsps, form):
     ghms = ggpi.GHMs((None,) * 3, GAMMA, (0.5, 0.25), {})
-    return build_tree([segments_of(gsp, GAMMA) for gsp in gsps], ghms, form)
+    return build_tree([gsp.segments(GAMMA) for gsp in gsps], ghms, form)
 
 
 class Diary:

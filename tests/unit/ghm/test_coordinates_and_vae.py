@@ -9,9 +9,9 @@ import pytest
 
 import ggpi
 import ggpi.ghm.vae
+from ggpi._jax.batching import over_models, stack
 from ggpi.data import StateSpec
-from ggpi.ghm.coordinates import fit_frame, stack_modules
-from ggpi.learning.losses import each
+from ggpi.ghm.coordinates import fit_frame
 
 RNG = np.random.default_rng(0)
 STATES = RNG.normal(size=(500, 8)) * 3 + 1
@@ -72,14 +72,15 @@ def model(size=2, **changes):
 def integrated_log_prob(vae, x, a, target):
     """log ∫ p(x′|c, z) p(z|c) dz on a fine grid of z."""
     contexts, y = vae._contexts(x, a), vae.frame.change(x, target)
-    from ggpi.ghm.vae import _gaussian, _log_normal
+    from ggpi._jax.densities import log_normal
+    from ggpi.ghm.vae import _gaussian
 
     mean, scale = _gaussian(vae.prior(jax.nn.silu(contexts[1])))
     grid = jnp.linspace(-10, 10, 20_001)
 
     def log_joint(u):
         z = mean + scale * u
-        return _log_normal(y, *vae._decode(contexts[2], z)) - 0.5 * u**2 - 0.5 * jnp.log(2 * jnp.pi)
+        return log_normal(y, *vae._decode(contexts[2], z)) - 0.5 * u**2 - 0.5 * jnp.log(2 * jnp.pi)
 
     values = jax.vmap(lambda u: log_joint(u[None]).squeeze())(grid)
     return jax.nn.logsumexp(values) + jnp.log(grid[1] - grid[0]) - vae.frame.log_volume
@@ -135,7 +136,7 @@ def test_stacked_models_are_the_models():
     frame = model().frame
     models = [ggpi.ghm.vae.VAEConfig(width=8, depth=2).build(frame, key=jax.random.key(i)) for i in range(3)]
     x, a, noise = (jnp.asarray(RNG.normal(size=(3, 5, size)), jnp.float32) for size in (2, 2, 3))
-    together = each(lambda m, *args: m.push(*args), stack_modules(models), x, a, noise)
+    together = over_models(lambda m, *args: m.push(*args), stack(models), x, a, noise)
     for i, one in enumerate(models):
         alone = jax.vmap(one.push)(x[i], a[i], noise[i])
         np.testing.assert_allclose(together[i], alone, rtol=1e-5, atol=1e-5)
@@ -148,5 +149,5 @@ def test_losses_and_samples_of_a_batch_are_those_of_its_pairs(spec):
     x, a, target = (jnp.asarray(part[:6], jnp.float32) for part in (STATES, ACTIONS, AHEAD))
     noise = jnp.asarray(RNG.normal(size=(6, vae.noise_size)), jnp.float32)
     one_by_one = jax.vmap(vae.loss)(x, a, target, noise[:, :1])
-    np.testing.assert_allclose(vae.losses(x, a, target, noise[:, :1]), one_by_one, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(vae.loss(x, a, target, noise[:, :1]), one_by_one, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(vae.push(x, a, noise), jax.vmap(vae.push)(x, a, noise), rtol=1e-4, atol=1e-4)

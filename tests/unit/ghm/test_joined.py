@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import ggpi
+from ggpi._jax.batching import stack
 from ggpi.data import StateSpec
 from ggpi.ghm import GHMs, exact_ghms, joined_ghms
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 
 
@@ -15,8 +16,8 @@ def learned(name: str, seed: int) -> GHMs:
     rng = np.random.default_rng(seed)
     states, actions = rng.normal(size=(20, 2)), rng.integers(3, size=20)
     frame = fit_frame(states, actions, states + 1, StateSpec(("x", "y")), 3)
-    models = {h: VAEConfig(width=8).build(frame, key=jax.random.key(seed)) for h in (0.9, 0.81)}
-    return GHMs((name,), 0.9, (0.1,), {h: stack_modules([model]) for h, model in models.items()})
+    models = [VAEConfig(width=8).build(frame, key=jax.random.key(seed + i)) for i in (0, 10)]
+    return GHMs((name,), 0.9, (0.1,), tuple(stack([model]) for model in models))
 
 
 def test_learned_models_answer_as_they_did_alone():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from chance import error_of_mean
-from ggpi.ghm.learned import AbstractGHM
+from ggpi.ghm.base import AbstractGHM
 from ggpi.ghm.one_step import after, unroll
 from ggpi.policies.linear import LinearPolicy
 

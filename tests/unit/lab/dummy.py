@@ -3,10 +3,7 @@
 import dataclasses
 from functools import partial
 
-from rich.table import Table
-
-from ggpi.lab.contract import compute
-from ggpi.lab.style import figure
+from ggpi.lab.cells import compute
 
 CALLS: list[int] = []
 STOP_AT: list[int] = []
@@ -25,17 +22,8 @@ class Config:
         if not 0 <= self.gamma < 1:
             raise ValueError(f"gamma is {self.gamma}, expected 0 ≤ gamma < 1")
 
-    @classmethod
-    def tiny(cls):
-        return cls(numbers=(1, 2))
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls(numbers=(1, 2, 3, 4))
+PRESETS = {"tiny": Config(numbers=(1, 2)), "cpu": Config(), "paper": Config(numbers=(1, 2, 3, 4))}
 
 
 def square(n):
@@ -48,16 +36,3 @@ def square(n):
 def run(config, cells=compute):
     results = cells({f"squares/n-{n}": partial(square, n) for n in config.numbers})
     return {"gamma": config.gamma, "squares": tuple(result["square"] for result in results.values())}
-
-
-def table(metrics):
-    table = Table("square")
-    for square in metrics["squares"]:
-        table.add_row(str(square))
-    return table
-
-
-def plot(metrics):
-    canvas, axes = figure()
-    axes[0, 0].plot(metrics["squares"])
-    return canvas

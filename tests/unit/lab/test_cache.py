@@ -6,9 +6,10 @@ import jax
 import pytest
 
 import ggpi
+from ggpi._jax.batching import stack
 from ggpi.envs import PointMass
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.cache import finished, kept
 from ggpi.policies.linear import direction_policies
@@ -31,8 +32,8 @@ def test_models_of_other_policies_are_refused(tmp_path):
     assert finished(tmp_path, [right]) is None, "nothing is there yet"
     data = ggpi.collect("ggpi/PointMass-v0", [right], 400)
     frame = fit_frame(data.state, data.action, data.next_state, PointMass.spec, None)
-    vaes = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(0))])
-    ggpi.save(tmp_path / "models", GHMs((right,), 0.8, (), {0.8: vaes}))
+    vaes = stack([VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(0))])
+    ggpi.save(tmp_path / "models", GHMs((right,), 0.8, (), (vaes,)))
     found = finished(tmp_path, [right])
     assert found is not None and found.names == ["right"]
     with pytest.raises(ValueError, match=r"holds models of other policies.* remove it"):

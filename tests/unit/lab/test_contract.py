@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ggpi.cli.main import main
-from ggpi.lab import contract
+from ggpi.lab import cells
 from ggpi.storage import arrays as io
 from ggpi.storage.locking import sole_writer
 
@@ -50,7 +50,7 @@ def test_results_hold_everything(dummy, capsys):
 
 def test_without_the_command_line_the_numbers_are_the_same(dummy):
     run()
-    assert contract.as_stored(dummy.run(dummy.Config())) == read("metrics.json")
+    assert cells.as_stored(dummy.run(dummy.Config())) == read("metrics.json")
 
 
 def test_default_directory_names_the_run(dummy):
@@ -119,7 +119,10 @@ def test_out_is_a_file(dummy, capsys):
 def test_what_a_killed_run_left_aside_is_swept(dummy):
     dummy.STOP_AT.append(2)
     run()
-    script = "import os; from ggpi.storage.arrays import replacing; replacing('cells/squares/n-2.json').__enter__().touch(); os._exit(9)"
+    script = (
+        "import os; from ggpi.storage.arrays import replacing; "
+        "replacing('cells/squares/n-2.json').__enter__().touch(); os._exit(9)"
+    )
     subprocess.run([sys.executable, "-c", script], cwd=OUT)
     with io.replacing(OUT / "cells/squares/n-3.json") as alive:
         alive.touch()
@@ -151,4 +154,4 @@ def test_plot_says_what_is_wrong(dummy, capsys):
 @pytest.mark.parametrize("name", ["../up", "/etc/x", "a//b", ".hidden", ""])
 def test_cell_names_stay_inside(dummy, tmp_path, name):
     with pytest.raises(ValueError, match="cell name"):
-        contract.resumable(tmp_path, "mark")({name: dict})
+        cells.resumable(tmp_path, "mark")({name: dict})

@@ -15,7 +15,7 @@ STATE = {"weights": jnp.ones((2, 3)), "moments": jnp.zeros(3)}
 
 
 def logged(folder):
-    log = TrainingLog(folder, "mine", tensorboard=False)
+    log = TrainingLog(folder, "mine")
     log.checkpoint(STATE, 20, is_last=True)
     log.write(10, np.ones(1), np.ones(1), 1.0)
     return log

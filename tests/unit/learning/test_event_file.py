@@ -6,7 +6,7 @@ import jax
 import pytest
 
 import ggpi
-from ggpi.learning.event_file import EventFile, _checksum, _varint
+from ggpi.learning.event_file import EventFile, TensorBoard, _checksum, _varint
 from ggpi.policies import direction_policies
 
 
@@ -82,7 +82,8 @@ def test_scalars_by_step(tmp_path):
 def test_a_fit_writes_the_losses_of_every_model(tmp_path):
     policies = direction_policies()[:2]
     data = ggpi.collect("ggpi/PointMass-v0", policies, 600, seed=1)
-    ggpi.fit(policies, data, 0.9, 1 / 9, steps=2, out=tmp_path, tensorboard=True, key=jax.random.key(0))
+    given = {"steps": 2, "out": tmp_path, "callbacks": [TensorBoard()], "key": jax.random.key(0)}
+    ggpi.fit(policies, data, gamma=0.9, alpha=1 / 9, **given)
     (path,) = tmp_path.glob("events.out.tfevents.*")
     (at_2,) = scalars(path).values()
     names = {f"{policy} {horizon}" for policy in ("right", "up") for horizon in ("0.9", "0.8")}

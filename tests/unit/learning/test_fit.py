@@ -9,6 +9,8 @@ import subprocess
 import sys
 import textwrap
 import warnings
+from inspect import unwrap as untyped  # as users call it: types are checked in tests only
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -19,8 +21,11 @@ import pytest
 import ggpi
 import ggpi.ghm.vae
 import ggpi.learning.losses
-from ggpi.learning.fitting import _fingerprint, _records, _warn_if_blank, fit
+from ggpi.data import StateSpec
+from ggpi.learning.event_file import TensorBoard
+from ggpi.learning.fitting import _warn_if_blank, fit
 from ggpi.learning.log import TrainingLog
+from ggpi.learning.preparation import Inputs, _datasets, new_training
 from ggpi.learning.recipe import Recipe
 from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.storage import arrays as io
@@ -58,8 +63,15 @@ DATA = walks()
 
 
 def small_fit(**changes):
-    given = {"model": SMALL, "steps": 20, "batch_size": 32, "key": KEY} | changes
-    return fit(POLICIES, given.pop("data", DATA), given.pop("gamma", 0.9), given.pop("alpha", 1 / 9), **given)
+    given = {
+        "gamma": 0.9,
+        "alpha": 1 / 9,
+        "model": SMALL,
+        "steps": 20,
+        "batch_size": 32,
+        "key": KEY,
+    } | changes
+    return fit(POLICIES, given.pop("data", DATA), **given)
 
 
 def leaves(ghms):
@@ -102,12 +114,9 @@ def test_the_same_call_gives_the_same_models():
     ],
 )
 def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatch):
-    from ggpi.learning import fitting as module
-
-    recipe = module.Recipe(SMALL, loss, steps=20, batch_size=32, chunk=5)
-    monkeypatch.setitem(module.PRESETS, "cpu", recipe)
+    recipe = Recipe(SMALL, loss, steps=20, batch_size=32, chunk=5)
     monkeypatch.setattr(TrainingLog, "EVERY", 0.0)
-    whole = fit(POLICIES, DATA, 0.9, 0.5, key=KEY)
+    whole = fit(POLICIES, DATA, gamma=0.9, alpha=0.5, recipe=recipe, key=KEY)
     write = TrainingLog.write
 
     def dies(log, step, *rest):
@@ -117,28 +126,25 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatc
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(TrainingLog, "write", dies)
-        fit(POLICIES, DATA, 0.9, 0.5, key=KEY, out=tmp_path)
-    resumed = fit(POLICIES, DATA, 0.9, 0.5, key=KEY, out=tmp_path)
+        fit(POLICIES, DATA, gamma=0.9, alpha=0.5, recipe=recipe, key=KEY, out=tmp_path)
+    resumed = fit(POLICIES, DATA, gamma=0.9, alpha=0.5, recipe=recipe, key=KEY, out=tmp_path)
     for one, other in zip(leaves(whole), leaves(resumed), strict=True):
         np.testing.assert_array_equal(one, other)
     steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert steps == [5, 10, 15, 20]
     with pytest.raises(ValueError, match="other data, policies or settings"):
-        fit(POLICIES, DATA, 0.9, 0.25, key=KEY, out=tmp_path)
+        fit(POLICIES, DATA, gamma=0.9, alpha=0.25, recipe=recipe, key=KEY, out=tmp_path)
 
 
-def test_more_steps_continue_a_finished_run(tmp_path, monkeypatch):
+def test_more_steps_continue_a_finished_run(tmp_path):
     """At a constant learning rate as if it had been longer from the start, also if the first run ends within a chunk.
 
     A single step of a chunk is compiled as the others are: alone it would be rounded otherwise.
     """
-    from ggpi.learning import fitting as module
-
-    recipe = module.Recipe(SMALL, batch_size=32, chunk=5, decay="constant")
-    monkeypatch.setitem(module.PRESETS, "cpu", recipe)
-    fresh = small_fit(steps=14)
-    first = small_fit(steps=6, out=tmp_path)
-    continued = small_fit(steps=14, out=tmp_path)
+    recipe = Recipe(chunk=5, decay="constant")
+    fresh = small_fit(recipe=recipe, steps=14)
+    first = small_fit(recipe=recipe, steps=6, out=tmp_path)
+    continued = small_fit(recipe=recipe, steps=14, out=tmp_path)
     assert any((one != other).any() for one, other in zip(leaves(first), leaves(continued), strict=True))
     for one, other, saved in zip(
         leaves(fresh), leaves(continued), leaves(ggpi.load(tmp_path / "models")), strict=True
@@ -148,27 +154,26 @@ def test_more_steps_continue_a_finished_run(tmp_path, monkeypatch):
     steps = [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert steps == [5, 6, 10, 14]
     with pytest.raises(ValueError, match="a run of 14 steps, now steps is 10; more steps continue it"):
-        small_fit(steps=10, out=tmp_path)
+        small_fit(recipe=recipe, steps=10, out=tmp_path)
     assert steps[-1] == json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["step"]
 
 
 def test_a_falling_learning_rate_follows_the_longer_line_when_a_run_continues(tmp_path, monkeypatch):
     """6 steps of a fall over 6, then those from 6 of a fall over 14: killed in between, it is still the same."""
-    from ggpi.learning import fitting as module
-
-    monkeypatch.setitem(module.PRESETS, "cpu", module.Recipe(SMALL, batch_size=32, chunk=4))
+    recipe = Recipe(chunk=4)
     monkeypatch.setattr(TrainingLog, "EVERY", 0.0)
-    small_fit(steps=6, out=tmp_path / "a")
+    small_fit(recipe=recipe, steps=6, out=tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    whole = small_fit(steps=14, out=tmp_path / "a")
+    whole = small_fit(recipe=recipe, steps=14, out=tmp_path / "a")
 
-    def dies(step, models):
-        if step == 12:
+    def dies(report):
+        if report.step == 12:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        small_fit(steps=14, out=tmp_path / "b", watch=dies)
-    for one, other in zip(leaves(whole), leaves(small_fit(steps=14, out=tmp_path / "b")), strict=True):
+        small_fit(recipe=recipe, steps=14, out=tmp_path / "b", callbacks=[dies])
+    resumed = small_fit(recipe=recipe, steps=14, out=tmp_path / "b")
+    for one, other in zip(leaves(whole), leaves(resumed), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -191,22 +196,23 @@ def called(function, runs):
 )
 def test_policies_that_act_differently_are_told_apart(one, other):
     def digest(policy):
-        return _fingerprint(Recipe(), (0.9,), None, KEY, DATA, [policy])
+        return Inputs([policy], DATA, (0.9,), Recipe(), StateSpec(("x",)), KEY).fingerprint()
 
     assert digest(one) == digest(one) != digest(other)
 
 
 def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
-    def stops(ready, log, *rest):
-        log.resume(ready.state, 1)
-        log.checkpoint(ready.state, 1, is_last=True)
-        return ready.state.models
+    def stops(inputs, log, *rest):
+        _, state = new_training(inputs)
+        log.resume(state, 1)
+        log.checkpoint(state, 1, is_last=True)
+        return state.models
 
     monkeypatch.setattr("ggpi.learning.fitting._train", stops)
     for policy in (gaussian(1.0), gaussian(1.0)):
-        fit([policy], DATA, 0.9, 0.5, key=KEY, model=SMALL, out=tmp_path)
+        fit([policy], DATA, gamma=0.9, alpha=0.5, key=KEY, model=SMALL, out=tmp_path)
     with pytest.raises(ValueError, match="other data, policies or settings"):
-        fit([gaussian(0.01)], DATA, 0.9, 0.5, key=KEY, model=SMALL, out=tmp_path)
+        fit([gaussian(0.01)], DATA, gamma=0.9, alpha=0.5, key=KEY, model=SMALL, out=tmp_path)
 
 
 def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
@@ -216,17 +222,16 @@ def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
         import os, sys, threading
         sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
         import test_fit as t
-        from ggpi.learning import fitting as module
         TrainingLog = t.TrainingLog
         TrainingLog.EVERY = 0.0
-        module.PRESETS["cpu"] = module.Recipe(t.SMALL, t.ggpi.CETD(), steps=60, batch_size=32, chunk=2)
+        recipe = t.Recipe(t.SMALL, steps=60, batch_size=32, chunk=2)
         if sys.argv[1] == "kill":
             check = TrainingLog.checkpoint
             def killed(log, state, step, is_last):
                 check(log, state, step, is_last)
                 if step >= 30: os.kill(os.getpid(), 9)
             TrainingLog.checkpoint = killed
-        t.fit(t.POLICIES, t.DATA, 0.9, 0.5, key=t.KEY, out=sys.argv[2])
+        t.fit(t.POLICIES, t.DATA, gamma=0.9, alpha=0.5, recipe=recipe, key=t.KEY, out=sys.argv[2])
         """
     )
     runs = {"kill": "a", "go on": "a", "once": "b"}
@@ -255,14 +260,14 @@ def test_models_are_saved_and_loaded(tmp_path):
 @pytest.fixture
 def untrained(monkeypatch):
     """fit gives its fresh models."""
-    monkeypatch.setattr("ggpi.learning.fitting._train", lambda ready, *rest: ready.state.models)
+    monkeypatch.setattr("ggpi.learning.fitting._train", lambda inputs, *rest: new_training(inputs)[1].models)
 
 
 def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):
     ghms = small_fit(gamma=np.float32(0.5), alpha=np.float32(0.5), out=tmp_path)
     loaded = ggpi.load(tmp_path / "models")
     assert type(ghms.gamma) is type(loaded.gamma) is float
-    assert list(loaded.models) == [0.5, 0.25] and loaded.alphas == (0.5,)
+    assert loaded.horizons == (0.5, 0.25) and loaded.alphas == (0.5,)
 
 
 def test_an_action_that_nobody_takes_counts(untrained):
@@ -270,8 +275,8 @@ def test_an_action_that_nobody_takes_counts(untrained):
     chosen = (DATA.action[:, 0] > 0).astype(np.int32)
     data = dataclasses.replace(DATA, action=chosen)
     policy = ggpi.policy_from(lambda state: (state[0] > 0).astype(int), 3, name="never 2")
-    ghms = fit([policy], data, 0.9, 0.5, key=KEY, model=SMALL)
-    assert ghms.models[0.9].frame.num_actions == 3
+    ghms = fit([policy], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
+    assert ghms.models[0].frame.num_actions == 3
 
 
 class Chooser(eqx.Module):
@@ -286,13 +291,13 @@ class Chooser(eqx.Module):
 
 def test_an_action_that_the_data_lack_counts_also_when_a_policy_does_not_say_so(untrained):
     data = dataclasses.replace(DATA, action=(DATA.action[:, 0] > 0).astype(np.int32))
-    ghms = fit([Chooser("own", 4)], data, 0.9, 0.5, key=KEY, model=SMALL)
-    assert ghms.models[0.9].frame.num_actions == 5
+    ghms = fit([Chooser("own", 4)], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
+    assert ghms.models[0].frame.num_actions == 5
     said = ggpi.policy_from(lambda state: (state[0] > 0).astype(int), 3, name="says 3")
     with pytest.raises(ValueError, match=r"policy 1 \(own\) takes action 4, .* have 3 actions"):
-        fit([said, Chooser("own", 4)], data, 0.9, 0.5, key=KEY, model=SMALL)
-    ghms = fit([said, Chooser("own", 2)], data, 0.9, 0.5, key=KEY, model=SMALL)
-    assert ghms.models[0.9].frame.num_actions == 3
+        fit([said, Chooser("own", 4)], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
+    ghms = fit([said, Chooser("own", 2)], data, gamma=0.9, alpha=0.5, key=KEY, model=SMALL)
+    assert ghms.models[0].frame.num_actions == 3
 
 
 class Nameless:
@@ -303,9 +308,9 @@ class Nameless:
 
 
 def test_what_cannot_be_saved_is_not_trained(tmp_path, monkeypatch):
-    monkeypatch.setattr("ggpi.learning.fitting.prepare", lambda *given: pytest.fail("trained"))
+    monkeypatch.setattr("ggpi.learning.fitting.new_training", lambda *given: pytest.fail("trained"))
     with pytest.raises(TypeError, match=r"policies\.0 is a Nameless, which cannot be saved.*`name`"):
-        fit([Nameless()], DATA, 0.9, 0.5, key=KEY, out=tmp_path)
+        fit([Nameless()], DATA, gamma=0.9, alpha=0.5, key=KEY, out=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -343,11 +348,11 @@ def test_cemc_learns_from_few_trajectories(lengths, sizes):
     few = pytest.warns(UserWarning, match="too few long trajectories to hold some out")
     for seed in range(8):
         with contextlib.nullcontext() if sizes == {(800, 600)} else few:
-            kept, records = _records(
+            kept, datasets = _datasets(
                 data, 2, (0.9,), Recipe(SMALL, ggpi.learning.losses.CEMC()), jax.random.key(seed)
             )
-        assert len(kept) == len(records[0].state)
-        found.add(tuple(len(record.state) for record in records))
+        assert len(kept) == len(datasets[0].state)
+        found.add(tuple(len(dataset.state) for dataset in datasets))
     assert found == sizes
 
 
@@ -365,21 +370,26 @@ def broken(field, value):
         ({"data": DATA[:20]}, "20 transitions are fewer than a batch of 32"),
         ({"gamma": 1.0}, r"γ lies in \[0, 1\), got 1.0"),
         ({"alpha": 0.0}, r"α.*got 0.0"),
-        ({"preset": "gpu"}, "unknown preset 'gpu'; there are cpu, paper"),
         ({"model": "gan"}, "unknown model 'gan'; there are vae, flow"),
         ({"loss": "mse"}, "unknown loss 'mse'; there are cetd, cemc, ll2td"),
-        ({"loss": "ll2td"}, "LL2TD needs densities, which a VAE has not; use a flow"),
-        ({"spec": ggpi.StateSpec(("x", "y"))}, "the spec names 2 numbers, the states have 1"),
+        ({"loss": "ll2td"}, "LL2TD needs densities, which a VAE does not have; use a flow"),
+        ({"spec": ggpi.StateSpec(("x", "y"))}, "the spec has 2 coordinates, the states have 1"),
         ({"steps": 0}, "steps is at least 1, got 0"),
         ({"batch_size": 0}, "batch_size is at least 1, got 0"),
         ({"learning_rate": float("nan")}, "learning_rate is a number from 0, got nan"),
         ({"loss": "cemc", "data": walks(num_steps=10)}, "CEMC needs trajectories of policy"),
-        ({"tensorboard": True}, "needs out="),
+        ({"callbacks": [TensorBoard()]}, "needs out="),
     ],
 )
 def test_bad_input_before_any_training(changes, message):
     with pytest.raises((ValueError, TypeError), match=message):
         small_fit(**changes)
+
+
+def test_a_number_of_steps_is_whole():
+    given = SimpleNamespace(**vars(Recipe()) | {"steps": 2.5})
+    with pytest.raises(TypeError, match=r"steps is a whole number, got 2\.5"):
+        untyped(Recipe.__post_init__)(given)
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
@@ -430,7 +440,9 @@ def test_models_that_are_worse_than_knowing_nothing(monkeypatch):
 @pytest.mark.slow
 def test_training_can_be_watched():
     seen = []
-    ghms = small_fit(steps=300, watch=lambda step, models: seen.append((step, np.array(models.context))))
+    ghms = small_fit(
+        steps=300, callbacks=[lambda report: seen.append((report.step, np.array(report.models.context)))]
+    )
     assert [step for step, _ in seen] == [0, 250, 300]
     assert all((one != other).any() for (_, one), (_, other) in itertools.pairwise(seen))
-    np.testing.assert_array_equal(seen[-1][1][:2], ghms.models[0.9].context)
+    np.testing.assert_array_equal(seen[-1][1][:2], ghms.models[0].context)

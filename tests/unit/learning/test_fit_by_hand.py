@@ -14,8 +14,9 @@ import ggpi.ghm.vae
 from ggpi._jax.networks import linear
 from ggpi.data import StateSpec
 from ggpi.ghm.coordinates import fit_frame
-from ggpi.learning.fitting import _fingerprint, fit, prepare
+from ggpi.learning.fitting import fit
 from ggpi.learning.loop import score
+from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import Recipe
 
 KEY, SPEC = jax.random.key(0), StateSpec(("x",))
@@ -42,6 +43,10 @@ def walks(num=40, length=100):
     return ggpi.Transitions(state, 1 + 0 * state, state + 1, last & False, last, episode % 2, episode, step)
 
 
+def started(data, horizons, policies=POLICIES):
+    return new_training(Inputs(policies, data, horizons, recipe(), SPEC, KEY))
+
+
 def recipe(**changes):
     return Recipe(**({"model": SMALL, "steps": 3, "batch_size": 8, "chunk": 2, "held_out": 0.25} | changes))
 
@@ -51,7 +56,7 @@ def test_frames_have_the_scale_of_their_horizon():
 
     `fit` draws T with a seed of its own, so these are the same numbers on every machine.
     """
-    frame = prepare(POLICIES, walks(), HORIZONS, recipe(), SPEC, KEY).state.models.frame
+    frame = started(walks(), HORIZONS)[1].models.frame
     means, scales = (np.asarray(part)[:, 0] for part in (frame.target_mean, frame.target_scale))
     np.testing.assert_allclose(means, np.repeat([10, 2, 1], 2), rtol=0.15)
     np.testing.assert_allclose(scales[:4], np.repeat([90**0.5, 2**0.5], 2), rtol=0.2)
@@ -59,11 +64,11 @@ def test_frames_have_the_scale_of_their_horizon():
 
 
 def test_models_and_horizons_are_in_one_order(monkeypatch):
-    monkeypatch.setattr("ggpi.learning.fitting._train", lambda ready, *rest: ready.state.models)
-    ready = prepare(POLICIES, walks(), HORIZONS, recipe(), SPEC, KEY)
-    np.testing.assert_allclose(ready.setting.betas, np.repeat(HORIZONS, 2))
-    assert len({float(leaf.sum()) for leaf in ready.state.models.context}) == 6, "each has weights of its own"
-    ghms = fit(POLICIES, walks(), 0.9, (1.0, 4 / 9), key=KEY, model=SMALL, batch_size=8)
+    monkeypatch.setattr("ggpi.learning.fitting._train", lambda inputs, *rest: new_training(inputs)[1].models)
+    training, state = started(walks(), HORIZONS)
+    np.testing.assert_allclose(training.problem.betas, np.repeat(HORIZONS, 2))
+    assert len({float(leaf.sum()) for leaf in state.models.context}) == 6, "each has weights of its own"
+    ghms = fit(POLICIES, walks(), gamma=0.9, alpha=(1.0, 4 / 9), key=KEY, model=SMALL, batch_size=8)
     for alpha, mean in ((None, 10), (4 / 9, 2), (1.0, 1)):
         for policy in (0, 1):
             assert float(ghms.segment(policy, alpha).frame.target_mean[0]) == pytest.approx(mean, rel=0.15)
@@ -72,35 +77,33 @@ def test_models_and_horizons_are_in_one_order(monkeypatch):
 def test_episodes_are_held_out_whole_and_of_every_policy():
     """A quarter of the twenty episodes of each policy; one of two, and none of one."""
     for num, held in ((40, 10), (4, 2), (2, 0)):
-        ready = prepare(POLICIES, walks(num), (0.9,), recipe(), SPEC, KEY)
+        training, _ = started(walks(num), (0.9,))
         seen, scored = (
-            set(np.unique(np.asarray(part.recorded.state)[:, 0] // 1e6))
-            for part in (ready.setting, ready.scored)
+            set(np.unique(np.asarray(part.data.state)[:, 0] // 1e6))
+            for part in (training.problem, training.held_out)
         )
         if held:
             assert len(scored) == held and not seen & scored and len(seen | scored) == num
             assert sum(episode % 2 for episode in scored) == held / 2
-            assert len(ready.scored.recorded.state) == 100 * held
+            assert len(training.held_out.data.state) == 100 * held
         else:
             assert seen == scored == {0, 1}
 
 
-def test_the_last_chunk_is_as_long_as_it_must_be_and_scores_are_held_out(tmp_path, monkeypatch):
+def test_the_last_chunk_is_as_long_as_it_must_be_and_scores_are_held_out(tmp_path):
     """Three steps in chunks of two; the score is that of the episodes which were not trained on."""
-    from ggpi.learning import fitting as module
-
-    monkeypatch.setitem(module.PRESETS, "cpu", recipe())
     seen, far = [], walks(8)
     data = replace(far, state=far.state % 1e6, next_state=far.state % 1e6 + 1)
 
-    def watch(step, models):
-        seen.append((step, jax.tree.map(jnp.array, models)))
+    def keep(report):
+        seen.append((report.step, jax.tree.map(jnp.array, report.models)))
 
-    fit(POLICIES[:1], data, 0.9, (), key=KEY, out=tmp_path, watch=watch)
+    fit(POLICIES[:1], data, gamma=0.9, alpha=(), recipe=recipe(), key=KEY, out=tmp_path, callbacks=[keep])
     assert [step for step, _ in seen] == [0, 2, 3]
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    ready = prepare(POLICIES[:1], data, (0.9,), recipe(), SPEC, KEY)
-    scores = [float(score(part, seen[-1][1])[0]) for part in (ready.scored, ready.setting)]
+    training, _ = started(data, (0.9,), POLICIES[:1])
+    seen_too = replace(training, held_out=training.problem)
+    scores = [float(score(given, seen[-1][1])[0]) for given in (training, seen_too)]
     assert scores[0] != scores[1]
     assert any(value == pytest.approx(scores[0], rel=1e-6) for value in numbers(lines[-1]))
 
@@ -125,11 +128,12 @@ def test_everything_that_decides_the_result_is_in_the_fingerprint():
     moved = replace(data, next_state=data.next_state + 1)
     others = {"data": moved, "key": jax.random.key(1), "horizons": (0.8,), "policies": POLICIES[::-1]}
     others |= {"recipe": Recipe(batch_size=7), "spec": StateSpec(("y",))}
-    assert _fingerprint(**given) == _fingerprint(**given)
+    digest = Inputs(**given).fingerprint()
+    assert Inputs(**given).fingerprint() == digest
     for name, other in others.items():
-        assert _fingerprint(**given | {name: other}) != _fingerprint(**given), name
+        assert Inputs(**given | {name: other}).fingerprint() != digest, name
     longer = given | {"recipe": Recipe(steps=7)}
-    assert _fingerprint(**longer) == _fingerprint(**given), "more steps continue a run"
+    assert Inputs(**longer).fingerprint() == digest, "more steps continue a run"
 
 
 def test_numbers_that_hardly_vary_are_not_blown_up():

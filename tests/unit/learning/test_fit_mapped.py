@@ -10,11 +10,11 @@ import ggpi
 import ggpi.ghm.vae
 import ggpi.learning.losses
 from ggpi.data import read_npy, within_memory, write_npy
-from ggpi.envs import PointMass, WorldVectorEnv
+from ggpi.envs import GymVectorEnv, PointMass
 from ggpi.policies import direction_policies
 
 POLICIES = direction_policies()[:2]
-DATA = ggpi.collect(WorldVectorEnv(PointMass(), 8, 20), POLICIES, 2000, switch_every=10, seed=0)
+DATA = ggpi.collect(GymVectorEnv(PointMass(), 8, 20), POLICIES, 2000, switch_every=10, seed=0)
 GIVEN = {
     "steps": 20,
     "batch_size": 32,
@@ -24,7 +24,7 @@ GIVEN = {
 
 
 def fit(data, **changes):
-    return ggpi.fit(POLICIES, data, 0.9, 1 / 9, **GIVEN | changes)
+    return ggpi.fit(POLICIES, data, gamma=0.9, alpha=1 / 9, **GIVEN | changes)
 
 
 def leaves(ghms):
@@ -42,21 +42,23 @@ def test_mapped_data_that_fit_are_like_any_other(tmp_path):
     assert_same(fit(read_npy(tmp_path)), fit(DATA))
 
 
-def test_mapped_data_that_do_not_fit_are_sampled_and_it_is_said(tmp_path):
+def test_mapped_data_that_do_not_fit_are_sampled_and_it_is_said(tmp_path, monkeypatch):
     write_npy(tmp_path, DATA)
     memory = 0.25 * DATA.nbytes / 1e9
     with pytest.warns(UserWarning, match=r"2000 transitions need .* \d+ of 104 episodes drawn at random"):
-        sampled = fit(read_npy(tmp_path), memory=memory)
+        monkeypatch.setattr("ggpi.learning.fitting.MEMORY", memory)
+        sampled = fit(read_npy(tmp_path))
     with pytest.warns(UserWarning):
         part = within_memory(DATA, memory, seed=int(jax.random.key_data(jax.random.key(7))[-1]))
     assert_same(sampled, fit(part))
-    assert_same(fit(DATA, memory=memory), fit(DATA))
+    whole = fit(within_memory(read_npy(tmp_path), 1.0))
+    assert_same(whole, fit(DATA))
 
 
 @pytest.mark.slow
 def test_unknown_behaviour_and_loose_transitions_are_one_step_cetd():
     unknown = replace(DATA, behaviour=np.full(len(DATA), -1))
-    with pytest.warns(UserWarning, match=r"n_step is 20, .* it is not known who acted"):
+    with pytest.warns(UserWarning, match=r"n_step is 20, .* the behaviour policy is unknown"):
         told = fit(unknown)
     assert_same(told, fit(unknown, loss=ggpi.learning.losses.CETD(n_step=1)))
     loose = replace(DATA, episode=np.arange(len(DATA)), step=np.zeros(len(DATA), int))

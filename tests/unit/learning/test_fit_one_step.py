@@ -47,7 +47,9 @@ def small_fit(**changes):
         "batch_size": 64,
         "key": KEY,
     }
-    return ggpi.fit(POLICIES, walks(), 0.9, 1 / 9, **(settings | {"learning_rate": 1e-2} | changes))
+    return ggpi.fit(
+        POLICIES, walks(), gamma=0.9, alpha=1 / 9, **(settings | {"learning_rate": 1e-2} | changes)
+    )
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,22 @@ import numpy as np
 import pytest
 
 from ggpi.data import Transitions
-from ggpi.ghm.learned import AbstractDensityGHM
-from ggpi.learning.loop import Setting, initial_state, run_chunk, score
-from ggpi.learning.losses import CETD, LL2TD
+from ggpi.ghm.base import AbstractDensityGHM, AbstractObserver
+from ggpi.learning.loop import Training, initial_state, run_chunk, score
+from ggpi.learning.losses import CETD, LL2TD, Problem
 from ggpi.learning.recipe import Recipe
 from ggpi.policies.bank import PolicyBank
 
 KEY = jax.random.key(0)
 
 
-class Point(AbstractDensityGHM):
+class Unit(eqx.Module):
+    """A frame that changes nothing."""
+
+    log_volume: jax.Array
+
+
+class Point(AbstractDensityGHM, AbstractObserver):
     """N(x + centre, 1), which counts the batches that it has seen."""
 
     frame: Any
@@ -37,10 +43,7 @@ class Point(AbstractDensityGHM):
     def log_prob(self, target, state, action):
         return jax.scipy.stats.norm.logpdf(target, state + self.centre).sum()
 
-    def loss(self, state, action, target, noise):
-        return -self.log_prob(target, state, action)
-
-    def observe(self, states, actions, targets):
+    def observe(self, state, action, target):
         return Point(self.frame, self.centre, self.seen + 1)
 
 
@@ -62,16 +65,16 @@ def prepared(**changes):
     given = {"loss": CETD(n_step=1), "steps": 8, "batch_size": 16, "learning_rate": 0.1} | changes
     recipe = Recipe(**given)
     betas = [0.8, 0.0]
-    recorded, bank = recipe.loss.record(walks(), 1, betas), PolicyBank([Still()])
-    models = Point(None, jnp.array([[-1.0], [1.0]]), jnp.zeros(2))
-    return Setting(recorded, bank, jnp.array(betas), KEY, recipe), initial_state(models, recipe)
+    problem = Problem(recipe.loss.dataset(walks(), 1, betas), PolicyBank([Still()]), jnp.array(betas))
+    models = Point(Unit(jnp.zeros(2)), jnp.array([[-1.0], [1.0]]), jnp.zeros(2))
+    return Training(problem, problem, KEY, recipe), initial_state(models, recipe)
 
 
-def trained(setting, state, count, first=0):
+def trained(training, state, count, first=0):
     """The states before and after each step, and the losses."""
     states, losses = [jax.tree.map(np.array, state)], []
     for i in range(first, first + count):
-        state, loss = run_chunk((setting, jnp.asarray(i)), state, 1)
+        state, loss = run_chunk(training, state, first=i, count=1)
         states.append(jax.tree.map(np.array, state))
         losses.append(np.array(loss)[0])
     return states, np.stack(losses)
@@ -104,11 +107,11 @@ def test_without_a_slow_copy_there_is_none():
 
 def test_targets_of_a_step_come_from_the_slow_copy():
     """Adam's first step is ± the learning rate, towards the targets: those of a copy that is 1000 away."""
-    setting, state = prepared(loss=CETD(n_step=1, copy_every=100))
+    training, state = prepared(loss=CETD(n_step=1, copy_every=100))
     for away in (1000.0, -1000.0):
         slow = eqx.tree_at(lambda old: old.centre, state.slow, jnp.full((2, 1), away))
         given = jax.tree.map(jnp.array, eqx.tree_at(lambda old: old.slow, state, slow))
-        after, _ = run_chunk((setting, jnp.asarray(0)), given, 1)
+        after, _ = run_chunk(training, given, first=0, count=1)
         moved = after.models.centre[0, 0] - state.models.centre[0, 0]
         assert moved == pytest.approx(0.1 * np.sign(away), rel=1e-4)
 
@@ -116,40 +119,41 @@ def test_targets_of_a_step_come_from_the_slow_copy():
 def test_the_learning_rate_falls_to_zero_or_stays():
     """Adam on a far target moves by the learning rate: 0.1 · (1 − i/8) at step i of 8."""
     for decay, rates in (("linear", 0.1 * (1 - np.arange(8) / 8)), ("constant", np.full(8, 0.1))):
-        setting, state = prepared(decay=decay, loss=CETD(n_step=1, copy_every=100))
+        training, state = prepared(decay=decay, loss=CETD(n_step=1, copy_every=100))
         slow = eqx.tree_at(lambda old: old.centre, state.slow, jnp.full((2, 1), 1e6))
-        states, _ = trained(setting, eqx.tree_at(lambda old: old.slow, state, slow), 8)
+        states, _ = trained(training, eqx.tree_at(lambda old: old.slow, state, slow), 8)
         moved = np.diff([each.models.centre[0, 0] for each in states])
         np.testing.assert_allclose(moved, rates, rtol=0.02, atol=1e-4)
 
 
 def test_every_step_has_draws_of_its_own_and_chunks_are_steps():
-    setting, state = prepared(learning_rate=0.0)
-    states, losses = trained(setting, jax.tree.map(jnp.array, state), 4)
+    training, state = prepared(learning_rate=0.0)
+    states, losses = trained(training, jax.tree.map(jnp.array, state), 4)
     assert len(np.unique(losses[:, 0])) == 4, "the models stay, the batches change"
     assert states[-1].models.seen.tolist() == [4, 4], "models see every batch once"
-    _, again = trained(setting, jax.tree.map(jnp.array, state), 2, first=2)
+    _, again = trained(training, jax.tree.map(jnp.array, state), 2, first=2)
     np.testing.assert_array_equal(again, losses[2:])
-    whole, at_once = run_chunk((setting, jnp.asarray(0)), jax.tree.map(jnp.array, state), 4)
+    whole, at_once = run_chunk(training, jax.tree.map(jnp.array, state), first=0, count=4)
     np.testing.assert_allclose(at_once, losses, rtol=1e-5)
     assert whole.models.seen.tolist() == [4, 4]
 
 
 def test_models_are_trained_apart():
     """The β = 0 model learns as it would if the other one were somewhere else."""
-    setting, state = prepared()
+    training, state = prepared()
     moved = eqx.tree_at(lambda old: old.models.centre, state, jnp.array([[50.0], [1.0]]))
-    ends = [trained(setting, jax.tree.map(jnp.array, given), 3)[0][-1] for given in (state, moved)]
+    ends = [trained(training, jax.tree.map(jnp.array, given), 3)[0][-1] for given in (state, moved)]
     assert ends[0].models.centre[1] == pytest.approx(ends[1].models.centre[1], rel=1e-6)
     assert ends[0].models.centre[1, 0] > 1.2, "three steps of 0.1 towards 3"
 
 
 def test_scores_are_repeatable_and_of_the_record_they_are_given():
-    setting, state = prepared()
-    scores = [np.asarray(score(setting, state.models)) for _ in range(2)]
+    training, state = prepared()
+    scores = [np.asarray(score(training, state.models)) for _ in range(2)]
     np.testing.assert_array_equal(*scores)
-    far = replace(setting.recorded, next_state=setting.recorded.next_state + 100)
-    elsewhere = eqx.tree_at(lambda old: old.recorded, setting, far)
+    data = training.held_out.data
+    far = replace(data, next_state=data.next_state + 100)
+    elsewhere = eqx.tree_at(lambda old: old.held_out.data, training, far)
     assert (np.asarray(score(elsewhere, state.models)) > scores[0] + 100).all()
     better = eqx.tree_at(lambda old: old.centre, state.models, jnp.array([[3.0], [3.0]]))
-    assert float(score(setting, better)[1]) < scores[0][1] - 1
+    assert float(score(training, better)[1]) < scores[0][1] - 1

@@ -9,8 +9,8 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from ggpi.data import Transitions
-from ggpi.ghm.learned import AbstractDensityGHM
-from ggpi.learning.losses import LL2TD
+from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.learning.losses import LL2TD, Problem
 from ggpi.policies.bank import PolicyBank
 
 KEY = jax.random.key(0)
@@ -46,7 +46,7 @@ def test_ll2td_of_a_number_that_never_changes_is_finite():
     data = Transitions(state, np.zeros((50, 1), np.float32), moved, none, none, 0 * rows, rows, 0 * rows)
     models, bank = Near(None, jnp.zeros((1, 2))), PolicyBank([Still()])
     loss = LL2TD()
-    recorded = loss.record(data, 1, [0.9])
+    problem = Problem(loss.dataset(data, 1, [0.9]), bank, jnp.array([0.9]))
     batch = eqx.filter_jit(loss.batch)
-    losses, _ = batch(models, models, recorded, bank, jnp.array([0.9]), 16, key=KEY)
+    losses, _ = batch(models, models, problem, 16, key=KEY)
     assert np.isfinite(losses).all()

@@ -11,13 +11,21 @@ import pytest
 from scipy import stats
 
 from ggpi.data import Transitions
-from ggpi.ghm.learned import AbstractDensityGHM
-from ggpi.learning.losses import CEMC, CETD, LL2TD, act, ask
+from ggpi.ghm.base import AbstractDensityGHM
+from ggpi.learning.losses import CEMC, CETD, LL2TD, Problem, act, sample_ahead
 from ggpi.policies.bank import PolicyBank
 
 KEY = jax.random.key(0)
-batch_of = eqx.filter_jit(lambda loss, *given: loss.batch(*given, key=KEY))
-draw_of = eqx.filter_jit(lambda loss, *given: loss.draw(*given, key=KEY))
+
+
+@eqx.filter_jit
+def batch_of(loss, models, slow, dataset, bank, betas, size):
+    return loss.batch(models, slow, Problem(dataset, bank, betas), size, key=KEY)
+
+
+@eqx.filter_jit
+def draw_of(loss, models, dataset, bank, betas, size):
+    return loss.draw(models, Problem(dataset, bank, betas), size, key=KEY)
 
 
 class Shifted(AbstractDensityGHM):
@@ -38,7 +46,7 @@ class Shifted(AbstractDensityGHM):
         return jax.scipy.stats.norm.logpdf(target, state + action + self.centre, self.scale).sum()
 
     def loss(self, state, action, target, noise):
-        return ((target - state - self.centre) ** 2).sum()
+        return ((target - state - self.centre) ** 2).sum(-1)
 
 
 class Constant(eqx.Module):
@@ -79,8 +87,8 @@ def walks(num=6, length=8, terminated=False):
 def test_targets_come_from_the_slow_copy():
     """The online models are 500 away, and get no say in their own targets."""
     data, loss = walks(), CETD(n_step=1, ema_decay=0.9)
-    recorded, betas = loss.record(data, 1, [0.9]), jnp.array([0.9])
-    _, batch = batch_of(loss, models(500.0), models(-300.0), recorded, bank(7.0), betas, 200)
+    dataset, betas = loss.dataset(data, 1, [0.9]), jnp.array([0.9])
+    _, batch = batch_of(loss, models(500.0), models(-300.0), dataset, bank(7.0), betas, 200)
     moved = np.asarray(batch.target - batch.state)[0, :, 0]
     asked = np.abs(moved - 1) > 1e-3
     assert 0 < asked.sum() < 200
@@ -90,12 +98,12 @@ def test_targets_come_from_the_slow_copy():
 def test_targets_are_constants_of_the_gradient():
     """d/dc (target − x − c)² = −2 (target − x − c), though the target was drawn from the same model."""
     data, loss = walks(), CETD(n_step=1)
-    recorded, betas, given = loss.record(data, 1, [0.9]), jnp.array([0.9]), models(4.0)
+    dataset, betas, given = loss.dataset(data, 1, [0.9]), jnp.array([0.9]), models(4.0)
 
     @eqx.filter_jit
     @eqx.filter_value_and_grad(has_aux=True)
     def total(models):
-        losses, batch = loss.batch(models, models, recorded, bank(0.0), betas, 100, key=KEY)
+        losses, batch = loss.batch(models, models, Problem(dataset, bank(0.0), betas), 100, key=KEY)
         return losses.sum(), batch
 
     (value, batch), gradient = total(given)
@@ -107,8 +115,8 @@ def test_targets_are_constants_of_the_gradient():
 def test_each_model_follows_and_asks_its_own_policy():
     """Models of policies 0, 1 at two horizons; at β = 0 nothing is asked, and all targets are one step away."""
     data, loss = walks(), CETD(n_step=20)
-    recorded, betas = loss.record(data, 2, [0.9, 0.0]), jnp.array([0.9, 0.9, 0.0, 0.0])
-    batch = draw_of(loss, models(100.0, 200.0, 300.0, 400.0), recorded, bank(30.0, 60.0), betas, 300)
+    dataset, betas = loss.dataset(data, 2, [0.9, 0.0]), jnp.array([0.9, 0.9, 0.0, 0.0])
+    batch = draw_of(loss, models(100.0, 200.0, 300.0, 400.0), dataset, bank(30.0, 60.0), betas, 300)
     moved = np.asarray(batch.target - batch.state)[..., 0]
     np.testing.assert_allclose(moved[2:], 1, atol=1e-3)
     steps = np.asarray(batch.state)[..., 0] % 1000
@@ -126,8 +134,8 @@ def test_an_end_of_the_world_is_not_left_and_a_cut_is():
     loss, betas = CETD(n_step=20), jnp.array([0.99])
     for terminated in (True, False):
         data = walks(terminated=terminated)
-        recorded = loss.record(data, 1, [0.99])
-        batch = draw_of(loss, models(500.0), recorded, bank(0.0), betas, 400)
+        dataset = loss.dataset(data, 1, [0.99])
+        batch = draw_of(loss, models(500.0), dataset, bank(0.0), betas, 400)
         last = np.asarray(batch.state)[0, :, 0] % 1000 == 7
         far = np.asarray(batch.target - batch.state)[0, :, 0] > 100
         assert last.any() and far[~last].any()
@@ -137,8 +145,8 @@ def test_an_end_of_the_world_is_not_left_and_a_cut_is():
 def test_cemc_targets_are_recorded_and_losses_are_means_of_each_model():
     data, loss = walks(length=40), CEMC()
     data = replace(data, behaviour=data.episode % 2)
-    recorded, betas = loss.record(data, 2, [0.5]), jnp.array([0.5, 0.5])
-    losses, batch = batch_of(loss, models(0.0, 3.0), None, recorded, bank(0.0, 0.0), betas, 200)
+    dataset, betas = loss.dataset(data, 2, [0.5]), jnp.array([0.5, 0.5])
+    losses, batch = batch_of(loss, models(0.0, 3.0), models(9.0, 9.0), dataset, bank(0.0, 0.0), betas, 200)
     moved = np.asarray(batch.target - batch.state, float)[..., 0]
     assert (moved >= 1).all() and (moved == moved.round()).all() and (moved > 1).any()
     assert (np.asarray(batch.state)[..., 0] // 1000 % 2 == np.array([[0], [1]])).all()
@@ -153,7 +161,7 @@ def test_ll2td_by_hand(terminated):
     moves = np.random.default_rng(0).normal(1, 2, len(data)).astype(np.float32)[:, None]
     data = replace(data, next_state=data.state + moves)
     online, slow = models(2.0, 3.0, scale=2.0), models(4.0, 5.0, scale=3.0)
-    losses, batch = batch_of(loss, online, slow, loss.record(data, 1, [0.9, 0.3]), bank(1.5), betas, 64)
+    losses, batch = batch_of(loss, online, slow, loss.dataset(data, 1, [0.9, 0.3]), bank(1.5), betas, 64)
     x, drawn = (np.asarray(part, float)[..., 0] for part in (batch.state, batch.target))
     rows = np.round(x % 1000 + 8 * (x // 1000)).astype(int)
     following, ends = np.asarray(data.next_state, float)[rows, 0], data.terminated[rows]
@@ -170,18 +178,18 @@ def test_ll2td_by_hand(terminated):
 def test_ll2td_draws_from_the_slow_copy_at_the_next_state():
     """x″ = x′ + a′ + centre of the slow copy, which has next to no noise."""
     loss = LL2TD()
-    recorded = loss.record(walks(), 1, [0.9])
-    _, batch = batch_of(loss, models(50.0), models(-70.0), recorded, bank(8.0), jnp.array([0.9]), 32)
+    dataset = loss.dataset(walks(), 1, [0.9])
+    _, batch = batch_of(loss, models(50.0), models(-70.0), dataset, bank(8.0), jnp.array([0.9]), 32)
     np.testing.assert_allclose(batch.target - batch.state, 1 + 8 - 70, atol=0.02)
 
 
 def test_gradients_of_ll2td_reach_the_online_density_only():
     data, loss, betas = walks(), LL2TD(), jnp.array([0.5])
-    recorded = loss.record(data, 1, [0.5])
+    dataset = loss.dataset(data, 1, [0.5])
 
     @eqx.filter_jit
     def total(online, slow):
-        return loss.batch(online, slow, recorded, bank(1.0), betas, 32, key=KEY)[0].sum()
+        return loss.batch(online, slow, Problem(dataset, bank(1.0), betas), 32, key=KEY)[0].sum()
 
     online, slow = jax.grad(lambda pair: total(*pair))((models(1.0, scale=1.0), models(2.0, scale=1.0)))
     assert abs(online.centre[0, 0]) > 0 and slow.centre[0, 0] == 0 and slow.scale[0, 0] == 0
@@ -196,9 +204,10 @@ def test_no_key_is_used_twice(loss, monkeypatch):
     for module in ("ggpi.learning.losses", "ggpi.policies.bank"):
         monkeypatch.setattr(f"{module}.quick", lambda key: key)  # its keys are not tracked
     data = walks(terminated=True)
-    recorded, policies = loss.record(data, 1, [0.0]), PolicyBank([Noisy()])
+    dataset, policies = loss.dataset(data, 1, [0.0]), PolicyBank([Noisy()])
+    problem = Problem(dataset, policies, jnp.array([0.0]))
     with jax.debug_key_reuse(True):
-        loss.batch(models(1.0), models(1.0), recorded, policies, jnp.array([0.0]), 4, key=jax.random.key(3))
+        loss.batch(models(1.0), models(1.0), problem, 4, key=jax.random.key(3))
 
 
 def test_actions_and_samples_of_a_question_are_independent():
@@ -208,7 +217,9 @@ def test_actions_and_samples_of_a_question_are_independent():
     of 0.014: the bounds are seven of them.
     """
     policies = PolicyBank([Noisy(), Noisy()])
-    asked = eqx.filter_jit(ask)(models(0.0, 0.0, scale=1.0), policies, jnp.zeros((2, 20_000, 1)), key=KEY)
+    asked = eqx.filter_jit(sample_ahead)(
+        models(0.0, 0.0, scale=1.0), policies, jnp.zeros((2, 20_000, 1)), key=KEY
+    )
     drawn = np.asarray(asked)[..., 0]
     np.testing.assert_allclose(drawn.var(axis=1), 2, atol=0.15)
     assert abs((drawn[0] * drawn[1]).mean()) < 0.1 and abs((drawn[:, 1:] * drawn[:, :-1]).mean()) < 0.1

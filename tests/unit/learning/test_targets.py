@@ -13,16 +13,16 @@ from chance import are_frequencies, error_of_mean, is_share
 from ggpi import TabularMDP, TabularPolicy, Transitions
 from ggpi.data import StateSpec
 from ggpi.ghm import ExactGHM
+from ggpi.ghm.base import AbstractGHM
 from ggpi.ghm.coordinates import fit_frame
-from ggpi.ghm.learned import AbstractGHM
-from ggpi.learning.losses import CEMC, CETD, Batch, ask
+from ggpi.learning.losses import CEMC, CETD, Batch, Problem, sample_ahead
 from ggpi.learning.targets import (
     draw_rows,
     follow,
     followed_steps,
-    full_record,
     geometric,
-    record,
+    n_step_dataset,
+    trajectory_dataset,
     warn_if_loose,
 )
 
@@ -71,7 +71,7 @@ class Truth(AbstractGHM):
         return jnp.minimum((jax.scipy.stats.norm.cdf(noise[0]) >= row).sum(), 2).astype(jnp.float32)[None]
 
     def loss(self, state, action, target, noise):
-        return jnp.zeros(())
+        return jnp.zeros(len(state))
 
 
 def simulated(num_episodes, num_steps, switch, seed=0):
@@ -144,27 +144,26 @@ def test_targets_of_the_true_model_are_samples_of_mu(n_step, num_steps):
     models, mu = true_models()
     betas = jnp.repeat(jnp.asarray(BETAS), 2)
     loss = CETD(n_step=n_step)
-    batch = loss.draw(
-        models, loss.record(data, 2, BETAS), PolicyBank(bank_policies), betas, 40_000, key=jax.random.key(0)
-    )
+    problem = Problem(loss.dataset(data, 2, BETAS), PolicyBank(bank_policies), betas)
+    batch = loss.draw(models, problem, 40_000, key=jax.random.key(0))
     assert_samples_of(frequencies(batch), mu, data)
 
 
 def test_cemc_targets_are_samples_of_mu():
     data = simulated(40_000, 60, switch=0.0)
-    recorded = CEMC().record(data, 2, BETAS)
+    dataset = CEMC().dataset(data, 2, BETAS)
     betas = jnp.repeat(jnp.asarray(BETAS), 2)
-    rows = draw_rows(recorded, 2, 40_000, key=jax.random.key(1))
-    reached, _ = follow(recorded, rows, betas, key=jax.random.key(2))
+    rows = draw_rows(dataset, 2, 40_000, key=jax.random.key(1))
+    reached, _ = follow(dataset, rows, betas, key=jax.random.key(2))
     _, mu = true_models()
-    assert_samples_of(frequencies(Batch(recorded.state[rows], recorded.action[rows], reached)), mu, data)
+    assert_samples_of(frequencies(Batch(dataset.state[rows], dataset.action[rows], reached)), mu, data)
 
 
 def test_cemc_says_what_it_needs():
     with pytest.raises(
         ValueError, match=r"trajectories of policy 0 of at least 31 steps.*longest here has 1"
     ):
-        full_record(simulated(50, 1, switch=0.0), 2, BETAS)
+        trajectory_dataset(simulated(50, 1, switch=0.0), 2, BETAS)
 
 
 def test_followed_steps():
@@ -177,19 +176,22 @@ def test_followed_steps():
     assert followed_steps(data, 1).tolist() == [3, 2, 1, 1, 2, 1]
     assert followed_steps(data, 0).tolist() == [1, 1, 2, 1, 1, 1]
     unknown = Transitions(
-        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, -np.ones(6), episode, step
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros > 0, -np.ones(6, int), episode, step
     )
     assert followed_steps(unknown, 0).tolist() == [1] * 6
-    assert record(unknown, 1, 20).num_starts.tolist() == [6]
-    assert record(unknown, 1, 20).length.tolist() == [[1] * 6]
+    assert n_step_dataset(unknown, 1, 20).num_starts.tolist() == [6]
+    assert n_step_dataset(unknown, 1, 20).length.tolist() == [[1] * 6]
     loose = Transitions(
-        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, zeros.astype(int), np.arange(6), zeros
+        zeros[:, None], zeros, zeros[:, None], zeros > 0, zeros == 0, 0 * step, np.arange(6), 0 * step
     )
     assert followed_steps(loose, 0).tolist() == [1] * 6
     ended = replace(data, terminated=np.arange(6) == 1, truncated=np.arange(6) == 4)
     assert followed_steps(ended, 1).tolist() == [2, 1, 1, 1, 1, 1], "nothing follows an end"
-    assert record(data, 2, 20).starts[0].tolist() == [*range(6), *[0, 3] * 9]  # all, own, and first of a turn
-    assert record(data, 2, 1).num_starts.tolist() == [6, 6]
+    assert n_step_dataset(data, 2, 20).starts[0].tolist() == [
+        *range(6),
+        *[0, 3] * 9,
+    ]  # all, own, and first of a turn
+    assert n_step_dataset(data, 2, 1).num_starts.tolist() == [6, 6]
 
 
 def test_a_policy_that_was_alone_has_no_turns():
@@ -205,7 +207,7 @@ def test_a_policy_that_was_alone_has_no_turns():
         behaviour,
         np.tile(np.arange(10), 2),
     )
-    first, second = record(data, 2, 20).starts
+    first, second = n_step_dataset(data, 2, 20).starts
     assert first.tolist() == [*range(20), *range(10), *range(10)]
     assert second.tolist() == [*range(20), *range(10, 20), *range(10, 20)]
 
@@ -220,8 +222,10 @@ def test_it_is_said_when_there_is_nothing_to_follow():
         warn_if_loose(unknown, 2, 20)
     with pytest.warns(UserWarning, match="the transitions are loose"):
         warn_if_loose(replace(data, episode=np.arange(n), step=np.zeros(n, int)), 2, 20)
-    with pytest.raises(ValueError, match=r"CEMC needs trajectories .* has 1 \(it is not known who acted"):
-        full_record(unknown, 2, BETAS)
+    with pytest.raises(
+        ValueError, match=r"CEMC needs trajectories .* has 1 \(the behaviour policy is unknown"
+    ):
+        trajectory_dataset(unknown, 2, BETAS)
 
 
 def test_targets_are_samples_of_mu_when_nobody_knows_who_acted():
@@ -233,8 +237,8 @@ def test_targets_are_samples_of_mu_when_nobody_knows_who_acted():
     models, mu = true_models()
     bank = PolicyBank([OnALine(jnp.asarray(np.cumsum(pi, axis=1), jnp.float32)) for pi in PIS])
     betas = jnp.repeat(jnp.asarray(BETAS), 2)
-    recorded = loss.record(unknown, 2, BETAS)
-    batch = loss.draw(models, recorded, bank, betas, 40_000, key=jax.random.key(0))
+    dataset = loss.dataset(unknown, 2, BETAS)
+    batch = loss.draw(models, Problem(dataset, bank, betas), 40_000, key=jax.random.key(0))
     assert_samples_of(frequencies(batch), mu, data)
 
 
@@ -247,12 +251,12 @@ def test_geometric_times():
     assert is_share(times[1] == 2, 0.25, comparisons=3)
 
 
-def test_asking_uses_each_models_own_policy():
+def test_sampling_ahead_uses_each_models_own_policy():
     from ggpi.policies.bank import PolicyBank
 
     models, mu = true_models()
     bank = PolicyBank([OnALine(jnp.asarray(np.cumsum(pi, axis=1), jnp.float32)) for pi in PIS])
-    drawn = np.asarray(ask(models, bank, jnp.zeros((4, 50_000, 1)), key=jax.random.key(0)))[..., 0]
+    drawn = np.asarray(sample_ahead(models, bank, jnp.zeros((4, 50_000, 1)), key=jax.random.key(0)))[..., 0]
     for m in range(4):
         expected = PIS[m % 2][0] @ mu[m, 0]
         assert are_frequencies(np.bincount(drawn[m].astype(int), minlength=3), expected, comparisons=12)

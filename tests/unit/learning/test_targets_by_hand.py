@@ -13,9 +13,9 @@ from ggpi.learning.targets import (
     draw_rows,
     follow,
     followed_steps,
-    full_record,
     geometric,
-    record,
+    n_step_dataset,
+    trajectory_dataset,
     why_loose,
 )
 
@@ -58,9 +58,9 @@ def walk(data, row, policy, longest, time):
 def test_records_are_followed_step_by_step(n_step):
     """Stops at other policies, ends of episodes and after n steps; only an end of the world is stayed in."""
     data, betas = random_record(0), jnp.array([0.9, 0.9, 0.5, 0.5])
-    recorded = record(data, 2, n_step)
-    rows = draw_rows(recorded, 2, 400, key=KEY)
-    reached, beyond = map(np.asarray, follow(recorded, rows, betas, key=jax.random.key(1)))
+    dataset = n_step_dataset(data, 2, n_step)
+    rows = draw_rows(dataset, 2, 400, key=KEY)
+    reached, beyond = map(np.asarray, follow(dataset, rows, betas, key=jax.random.key(1)))
     rows, times = map(np.asarray, (rows, geometric(betas[:, None], rows.shape, key=jax.random.key(1))))
     for m in range(4):
         for b, row in enumerate(rows[m]):
@@ -83,10 +83,10 @@ def test_followed_steps_are_counted_row_by_row(policy):
 def test_fresh_rows_are_the_first_of_a_turn_not_of_an_episode():
     """Policy 1 takes over after ten steps: its first four rows are drawn as often as all others together."""
     data = numbered([0] * 10 + [1] * 10, np.zeros(20, int), truncated=[19])
-    recorded, every = record(data, 2, 20), [*range(20)]
-    assert FRESH == 4 and recorded.num_starts.tolist() == [40, 80]
-    assert recorded.starts[1].tolist() == [*every, *[*range(10, 20)] * 2, *[10, 11, 12, 13] * 10]
-    assert recorded.starts[0].tolist()[:40] == [*every, *[*range(10)] * 2], "it was there from the start"
+    dataset, every = n_step_dataset(data, 2, 20), [*range(20)]
+    assert FRESH == 4 and dataset.num_starts.tolist() == [40, 80]
+    assert dataset.starts[1].tolist() == [*every, *[*range(10, 20)] * 2, *[10, 11, 12, 13] * 10]
+    assert dataset.starts[0].tolist()[:40] == [*every, *[*range(10)] * 2], "it was there from the start"
 
 
 def test_turns_of_one_step_are_fresh_and_later_episodes_begin_anew():
@@ -94,15 +94,15 @@ def test_turns_of_one_step_are_fresh_and_later_episodes_begin_anew():
     behaviour = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     data = numbered(behaviour, np.repeat([0, 1], 8), truncated=[7, 15])
     fresh = {2, 3, 4, 5, 0, 8, 9, 10, 11}
-    assert set(record(data, 2, 20).starts[0].tolist()[2 * 16 :]) == fresh
+    assert set(n_step_dataset(data, 2, 20).starts[0].tolist()[2 * 16 :]) == fresh
 
 
 def test_rows_of_each_policy_are_drawn_from_all_of_its_starts():
     """The models come horizon by horizon: 0, 1, 0, 1. A row that is missed has probability below 16 e⁻¹²⁵."""
     data = numbered([0] * 8 + [1] * 8, np.repeat([0, 1], 8), truncated=[7, 15])
-    recorded = full_record(data, 2, [0.2])
-    rows = np.asarray(draw_rows(recorded, 2, 1000, key=KEY))
-    starts = [set(recorded.starts[k].tolist()) for k in (0, 1)]
+    dataset = trajectory_dataset(data, 2, [0.2])
+    rows = np.asarray(draw_rows(dataset, 2, 1000, key=KEY))
+    starts = [set(dataset.starts[k].tolist()) for k in (0, 1)]
     assert [set(row.tolist()) for row in rows] == [*starts, *starts]
     assert starts[0] and starts[0] <= set(range(8)) and starts[1] <= set(range(8, 16))
     assert len({tuple(row) for row in rows}) == 4, "every model has draws of its own"
@@ -114,25 +114,25 @@ def test_padding_of_starts_is_never_drawn():
     Each share of 20,000 draws is within 0.025 of 1/5 but for a probability of 2 e⁻²⁵ (Hoeffding).
     """
     data = numbered([0] * 7 + [1] * 14, np.repeat([0, 1], [7, 14]), truncated=[6, 20])
-    recorded = full_record(data, 2, [0.1])
-    assert recorded.num_starts.tolist() == [5, 12] and recorded.starts.shape == (2, 12)
-    rows = np.asarray(draw_rows(recorded, 1, 20_000, key=KEY))[0]
+    dataset = trajectory_dataset(data, 2, [0.1])
+    assert dataset.num_starts.tolist() == [5, 12] and dataset.starts.shape == (2, 12)
+    rows = np.asarray(draw_rows(dataset, 1, 20_000, key=KEY))[0]
     np.testing.assert_allclose(np.bincount(rows, minlength=21)[:5] / 20_000, 1 / 5, atol=0.025)
 
 
 def test_cemc_starts_have_a_long_record_or_an_end_ahead():
     """β = 0.1: a thousandth of T lies beyond 3 steps. Rows that terminate are known for ever."""
     data = numbered([0] * 5 + [1, 0, 0, 0], np.repeat([0, 1], [5, 4]), terminated=[8], truncated=[4])
-    recorded = full_record(data, 1, [0.1])
-    assert recorded.starts[0, : recorded.num_starts[0]].tolist() == [0, 1, 2, 6, 7, 8]
-    assert recorded.length.tolist() == [[5, 4, 3, 2, 1, 4, 3, 2, 1]]
+    dataset = trajectory_dataset(data, 1, [0.1])
+    assert dataset.starts[0, : dataset.num_starts[0]].tolist() == [0, 1, 2, 6, 7, 8]
+    assert dataset.length.tolist() == [[5, 4, 3, 2, 1, 4, 3, 2, 1]]
 
 
 def test_the_longest_horizon_says_how_long_a_record_must_be():
     """log(0.001)/log(β) is 3 steps for β = 0.1 and 10 for β = 0.5; β = 0 needs one."""
     data = numbered([0] * 12, np.zeros(12, int), truncated=[11])
-    assert [full_record(data, 1, [beta]).num_starts.item() for beta in (0.0, 0.1, 0.5)] == [12, 10, 3]
-    assert full_record(data, 1, [0.5, 0.1, 0.0]).num_starts.item() == 3
+    assert [trajectory_dataset(data, 1, [beta]).num_starts.item() for beta in (0.0, 0.1, 0.5)] == [12, 10, 3]
+    assert trajectory_dataset(data, 1, [0.5, 0.1, 0.0]).num_starts.item() == 3
 
 
 @pytest.mark.parametrize("beta", [0.3, 0.9, 0.99])

@@ -1,4 +1,4 @@
-"""Dynamic programming: three methods, one answer, a bound that holds, clear refusals."""
+"""Dynamic programming: two methods, one answer, a bound that holds, clear errors."""
 
 import numpy as np
 import pytest
@@ -6,16 +6,10 @@ import scipy.sparse
 
 from ggpi import rewards
 from ggpi.envs.gridworlds import four_rooms, rooms
-from ggpi.mdp.optimal import (
-    modified_policy_iteration,
-    optimal_actions,
-    policy_iteration,
-    q_star,
-    value_iteration,
-)
+from ggpi.mdp.optimal import howard, modified_policy_iteration, optimal_actions, q_star
 from ggpi.mdp.tabular import TabularMDP
 
-METHODS = (value_iteration, modified_policy_iteration, policy_iteration)
+METHODS = (modified_policy_iteration, howard)
 
 
 def random_mdp(num_states=30, num_actions=3, seed=0, terminal=False):
@@ -70,43 +64,44 @@ def test_terminal_states_are_worth_nothing():
         assert (q_star(as_sparse(mdp), reward, 0.9)[-1] == 0).all()
 
 
-@pytest.mark.parametrize("method", METHODS[:2])
-def test_the_bound_holds_when_stopped_early(method):
+def test_the_bound_holds_when_stopped_early():
     mdp = rooms(3, 4, 1 / 3)
     expected = brute_force(mdp, mdp.indicator((1, 1)), 0.95)
     for limit in (1, 2, 4):
-        solution = method(mdp, mdp.indicator((1, 1)), 0.95, max_iterations=limit, tolerance=1e-12)
+        solution = modified_policy_iteration(
+            mdp, mdp.indicator((1, 1)), 0.95, max_iterations=limit, tolerance=1e-12
+        )
         assert solution.stopped == "limit" and solution.iterations == limit
         assert np.abs(solution.q - expected).max() <= solution.error_bound
 
 
-def test_policy_iteration_does_not_cycle_on_ties():
+def test_howard_does_not_cycle_on_ties():
     mdp = four_rooms()
     for reward in (mdp.indicator((1, 11)), np.zeros(mdp.num_states), np.ones(mdp.num_states)):
-        assert policy_iteration(mdp, reward, 0.9).stopped == "stable policy"
-    assert policy_iteration(mdp, np.ones(mdp.num_states), 0.9).iterations == 1
+        assert howard(mdp, reward, 0.9).stopped == "stable policy"
+    assert howard(mdp, np.ones(mdp.num_states), 0.9).iterations == 1
 
 
 def test_a_constant_residual_says_all():
     """Action 1 pays 1 everywhere: T 0 − 0 = 1 in all states, so Q* is known before the first iteration."""
     mdp = random_mdp(num_actions=2)
-    solution = value_iteration(mdp, np.tile([0.0, 1.0], (mdp.num_states, 1)), 0.9)
+    solution = modified_policy_iteration(mdp, np.tile([0.0, 1.0], (mdp.num_states, 1)), 0.9)
     assert solution.iterations == 0 and solution.error_bound < 1e-12
     np.testing.assert_allclose(solution.q, np.tile([9.0, 10.0], (mdp.num_states, 1)), rtol=1e-12)
 
 
 def test_of_equal_actions_the_first_is_taken():
     mdp = four_rooms()
-    solution = value_iteration(mdp, np.zeros(mdp.num_states), 0.9)
+    solution = modified_policy_iteration(mdp, np.zeros(mdp.num_states), 0.9)
     np.testing.assert_array_equal(solution.pi, np.eye(4)[np.zeros(mdp.num_states, int)])
 
 
-def test_policy_iteration_reports_its_limit_and_starts_where_told():
+def test_howard_reports_its_limit_and_starts_where_told():
     mdp = four_rooms()
     goal = mdp.indicator((1, 11))
-    assert policy_iteration(mdp, goal, 0.9, max_iterations=2).stopped == "limit"
-    best = policy_iteration(mdp, goal, 0.9)
-    assert policy_iteration(mdp, goal, 0.9, policy=best.pi).iterations == 1
+    assert howard(mdp, goal, 0.9, max_iterations=2).stopped == "limit"
+    best = howard(mdp, goal, 0.9)
+    assert howard(mdp, goal, 0.9, policy=best.pi).iterations == 1
 
 
 @pytest.mark.parametrize("slip", [0.0, 0.1, 1 / 3])
@@ -135,7 +130,7 @@ def test_a_tolerance_below_rounding_is_refused():
     mdp = as_sparse(random_mdp())
     with pytest.raises(ArithmeticError, match="rounding"):
         q_star(mdp, rewards_of(mdp)[0], 0.9, tolerance=1e-30)
-    assert value_iteration(mdp, rewards_of(mdp)[0], 0.9, tolerance=1e-30).stopped == "rounding"
+    assert modified_policy_iteration(mdp, rewards_of(mdp)[0], 0.9, tolerance=1e-30).stopped == "rounding"
 
 
 def test_all_maximisers_are_optimal_actions():
@@ -165,10 +160,8 @@ def test_more_bad_arguments():
     mdp, r = four_rooms(), np.zeros(104)
     with pytest.raises(ValueError, match="tolerance is positive"):
         q_star(mdp, r, 0.9, tolerance=0.0)
-    with pytest.raises(ValueError, match="num_sweeps is at least 1"):
-        modified_policy_iteration(mdp, r, 0.9, num_sweeps=0)
     with pytest.raises(ValueError, match="a policy of this MDP has shape"):
-        policy_iteration(mdp, r, 0.9, policy=np.ones((2, 2)))
+        howard(mdp, r, 0.9, policy=np.ones((2, 2)))
     with pytest.raises(ValueError, match="q is a finite array"):
         optimal_actions(np.zeros(3))
     with pytest.raises(ValueError, match="at least 0"):

@@ -8,7 +8,7 @@ import scipy.sparse
 import ggpi
 from chance import are_frequencies
 from ggpi import TabularMDP, TabularPolicy, rewards
-from ggpi.mdp.tabular import beta_of, composition_weights
+from ggpi.switching import beta_of, composition_weights
 
 STAY = np.eye(3)[:, None, :]
 

@@ -10,7 +10,8 @@ import scipy.sparse
 
 import ggpi
 import ggpi.ghm.vae
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi._jax.batching import stack
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.mdp import resolvent
 from ggpi.policies.linear import linear_policy
 
@@ -98,4 +99,4 @@ def learned_models():
     frame = fit_frame(states, states[:, :1], states, spec, None)
     models = [ggpi.ghm.vae.VAEConfig(width=8, depth=1).build(frame, key=jax.random.key(i)) for i in range(2)]
     policies = tuple(linear_policy([[gain, 0.0]], 0.0, 0.1, f"gain {gain}") for gain in (-1.0, 1.0))
-    return ggpi.GHMs(policies, 0.8, (0.5,), {0.8: stack_modules(models), 0.4: stack_modules(models)})
+    return ggpi.GHMs(policies, 0.8, (0.5,), (stack(models), stack(models)))

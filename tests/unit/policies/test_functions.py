@@ -193,12 +193,12 @@ def test_what_does_not_fit_is_named_before_a_step():
     fits = policy_from(sign, 2)
     data = ggpi.collect("CartPole-v1", [fits], 300, num_envs=2)
     with pytest.raises(ValueError, match=r"same number of actions, got 2 for policy 0.*, 4 for policy 1"):
-        ggpi.fit([fits, policy_from(sign, 4)], data, 0.9, 0.5, key=KEY)
+        ggpi.fit([fits, policy_from(sign, 4)], data, gamma=0.9, alpha=0.5, key=KEY)
     with pytest.raises(ValueError, match=r"policy 0.* chooses between 1 actions, the data has 2"):
-        ggpi.fit([policy_from(sign, 1)], data, 0.9, 0.5, key=KEY)
+        ggpi.fit([policy_from(sign, 1)], data, gamma=0.9, alpha=0.5, key=KEY)
     short = policy_from(lambda state: (state @ jnp.ones(3) > 0).astype(int), 2, name="short")
     with pytest.raises(ValueError, match=r"policy 0 \(short\) cannot act on states of shape \(4,\)"):
-        ggpi.fit([short], data, 0.9, 0.5, key=KEY)
+        ggpi.fit([short], data, gamma=0.9, alpha=0.5, key=KEY)
 
 
 def test_bad_input():

@@ -7,12 +7,13 @@ import pytest
 
 import ggpi
 from ggpi import rewards
+from ggpi._jax.batching import stack
 from ggpi.evaluation.rewards import checked_payment
 from ggpi.ghm import GHMs
-from ggpi.ghm.coordinates import fit_frame, stack_modules
+from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies import direction_policies
-from ggpi.rewards import learned as reward_learning
+from ggpi.rewards import samples
 from ggpi.rewards.learned import Regression
 
 RNG = np.random.default_rng(0)
@@ -98,8 +99,8 @@ def agent():
     x, a = RNG.normal(size=(100, 4)), RNG.normal(size=(100, 2))
     frame = fit_frame(x, a, x, ggpi.StateSpec(("x", "y", "vx", "vy")), None)
     keys = jax.random.split(jax.random.key(0), 2)
-    models = stack_modules([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
-    ghms = GHMs(policies, 0.9, (0.5,), {0.9: models, 0.45: models})
+    models = stack([VAEConfig(width=8, depth=1).build(frame, key=key) for key in keys])
+    ghms = GHMs(policies, 0.9, (0.5,), (models, models))
     return ggpi.GGPIAgent(ghms, rewards.target((0.0, 0.0), 1.0), depth=2, num_samples=20)
 
 
@@ -184,4 +185,4 @@ def test_a_training_that_explodes_says_so():
 
 
 def test_the_module_says_which_forms_there_are():
-    assert set(reward_learning.FORMS) == {"state", "state_action", "arrival"}
+    assert set(samples.FORMS) == {"state", "state_action", "arrival"}

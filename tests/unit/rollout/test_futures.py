@@ -7,10 +7,13 @@ import pytest
 
 from chance import are_frequencies, error_of_mean
 from ggpi import TabularPolicy
-from ggpi.envs import LinearGaussian, Pendulum, PointMass, Ring, SettableEnv, chain, set_pendulum
+from ggpi.envs import Pendulum, PointMass, chain
 from ggpi.ghm import ExactGHM
 from ggpi.policies.linear import MixedPolicy, direction_policies, linear_policy, pendulum_policies
 from ggpi.rollout.futures import simulate_futures
+from linear_gaussian import LinearGaussian
+from ring import Ring
+from settable_env import SettableEnv, set_pendulum
 
 N = 20_000
 RING = Ring(7, 0.2)

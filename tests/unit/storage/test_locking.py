@@ -206,8 +206,8 @@ def test_a_fit_is_told_of_another_one(tmp_path):
         ggpi.fit,
         POLICIES,
         data,
-        0.9,
-        0.5,
+        gamma=0.9,
+        alpha=0.5,
         key=jax.random.key(0),
         model=SMALL,
         steps=2,
@@ -219,14 +219,14 @@ def test_a_fit_is_told_of_another_one(tmp_path):
         with pytest.raises(InUseError, match=rf"in use by process {first.pid} \(holding"):
             fit()
 
-    def again(step, models):
+    def again(report):
         with (
             ThreadPoolExecutor(1) as pool,
             pytest.raises(InUseError, match=r"this process \(ggpi.fit, since"),
         ):
             pool.submit(fit).result()
 
-    fit(watch=again)
+    fit(callbacks=[again])
     fit()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
 
@@ -243,9 +243,8 @@ def test_a_pretraining_is_told_of_another_one(tmp_path):
 def test_metrics_of_a_fit_that_was_killed_before_its_first_checkpoint_are_forgotten(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2}\n{"st')
     data = ggpi.collect("ggpi/PointMass-v0", POLICIES, 300, seed=0)
-    ggpi.fit(
-        POLICIES, data, 0.9, 0.5, key=jax.random.key(0), model=SMALL, steps=2, batch_size=8, out=tmp_path
-    )
+    given = {"model": SMALL, "steps": 2, "batch_size": 8, "out": tmp_path, "key": jax.random.key(0)}
+    ggpi.fit(POLICIES, data, gamma=0.9, alpha=0.5, **given)
     (line,) = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert json.loads(line)["step"] == 2
 

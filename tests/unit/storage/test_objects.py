@@ -29,7 +29,7 @@ class Walker:
 
 def models(*policies):
     each = TabularGHM(jnp.zeros((len(policies), 3, 2, 3)))
-    return GHMs(policies, 0.9, (0.5,), {0.9: each, 0.45: each})
+    return GHMs(policies, 0.9, (0.5,), (each, each))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from jaxtyping import Array, Float, Int
 
 from ggpi.envs.ant.observation import INDEX
 
-DIRECTIONS = ("right", "up", "left", "down")
 TURNED = ("place", "forward", "up", "velocity", "spin")
 LEGGED = {"joints": 2, "joint_speeds": 2, "feet": 1}
 

@@ -1,14 +1,12 @@
 """The ant's geometric horizon models: four policies, two horizons, learned from random switching.
 
-The models of seed 0 at the `cpu` size are shipped; others are trained when they are first asked for and kept in the
-user's cache folder, where an interrupted training goes on.
+The models of seed 0 at the `cpu` size are shipped; others are trained when they are first needed and kept in the
+user's cache folder, where an interrupted training resumes.
 """
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
 
 import jax
 
@@ -18,9 +16,12 @@ from ggpi.ghm.base import GHMs
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.cache import finished, kept
 from ggpi.learning.fitting import fit
-from ggpi.learning.options import arguments, recipe_of
+from ggpi.learning.log import Callback
+from ggpi.learning.losses import CETD
+from ggpi.learning.recipe import CPU, PAPER, Recipe
 from ggpi.rollout.collection import collect
 from ggpi.storage.pretrained import names, pretrained, provenance
+from ggpi.types import Policy
 
 
 def transitions(num_steps: int, seed: int) -> Transitions:
@@ -39,67 +40,61 @@ class FitConfig:
     """Seed of data and training."""
     num_transitions: int = 1_000_000
     """Transitions under random switching."""
-    steps: int = 500_000
-    """Training steps."""
-    batch_size: int = 5_120
-    """Transitions per model and step; the paper's 256 trajectories of 20 steps are 5120."""
-    learning_rate: float = 3e-4
-    """Adam's step size."""
-    decay: Literal["linear", "constant"] = "constant"
-    """Whether the step size falls to zero over the run: linear or constant."""
-    n_step: int = 1
-    """Recorded steps that CETD follows before the model is asked."""
-    kl_weight: float = 20.0
-    """Weight of the KL term in the VAE's loss."""
-    latent: int = 1
-    """Latent dimensions."""
-
-    @classmethod
-    def tiny(cls):
-        return cls(0, 6_400, 60, 64, 1e-3, "linear", 20, 1.0)
-
-    @classmethod
-    def cpu(cls):
-        return cls(0, 1_000_000, 12_000, 256, 1e-3, "linear", 100, 1.0)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+    recipe: Recipe = PAPER
+    """How they are trained."""
 
 
-def fit_models(config: FitConfig, out: Path | None = None, **logging: Any) -> GHMs:
-    """The models of the four policies at both horizons; kept in `out`, and taken up from there."""
-    return learn(config, pretrained("ant-policies"), ant.GAMMA, ant.ALPHA, out, **logging)
+FITS = {
+    "tiny": FitConfig(num_transitions=6_400, recipe=replace(CPU, steps=60, batch_size=64)),
+    "cpu": FitConfig(recipe=replace(CPU, loss=CETD(n_step=100), steps=12_000)),
+    "paper": FitConfig(),
+}
+"""Preset → how the models are trained."""
+
+
+def fit_models(config: FitConfig, out: Path | None = None) -> GHMs:
+    """The models of the four policies at both horizons; a training in `out` resumes."""
+    return learn(config, pretrained("ant-policies"), ant.GAMMA, ant.ALPHA, out)
 
 
 def learn(
-    config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None, **logging: Any
+    config: FitConfig,
+    policies: Sequence[Policy],
+    gamma: float,
+    alpha: float | tuple[float, ...],
+    out: Path | None,
+    callbacks: Sequence[Callback] = (),
 ) -> GHMs:
-    """Models of any of the policies and horizons, trained as the config says, unless that is done already."""
+    """Models of any of the policies and horizons, trained as the config says, unless `out` holds them already."""
     if out is not None and (found := finished(out, policies)):
         return found
-    return train(config, policies, gamma, alpha, out, **logging)
+    return train(config, policies, gamma, alpha, out, callbacks)
 
 
 def train(
-    config: FitConfig, policies: Sequence[Any], gamma: float, alpha: Any, out: Path | None, **logging: Any
+    config: FitConfig,
+    policies: Sequence[Policy],
+    gamma: float,
+    alpha: float | tuple[float, ...],
+    out: Path | None,
+    callbacks: Sequence[Callback] = (),
 ) -> GHMs:
-    """Trains models as the config says; a training in `out` continues. `logging` is for `ggpi.fit`."""
+    """Trains models as the config says; a training in `out` resumes, or continues with more steps."""
     return fit(
         policies,
         transitions(config.num_transitions, config.seed),
-        gamma,
-        alpha,
-        key=jax.random.key(config.seed),
+        gamma=gamma,
+        alpha=alpha,
+        recipe=config.recipe,
         spec=SPEC,
         out=out,
-        **arguments(recipe_of(config)),
-        **logging,
+        callbacks=callbacks,
+        key=jax.random.key(config.seed),
     )
 
 
 def models(config: FitConfig) -> GHMs:
     """The models of a config: shipped, kept, or trained now."""
-    if "ant-ghms" in names() and provenance("ant-ghms")["config"] == dataclasses.asdict(config):
+    if "ant-ghms" in names() and provenance("ant-ghms")["config"] == asdict(config):
         return pretrained("ant-ghms")
     return fit_models(config, kept(config, "ant-ghms"))

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi._jax.jit import fast_jit
+from ggpi.lab.agents import Decide
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.models import FitConfig, learn
 from ggpi.lab.cache import kept
+from ggpi.learning.losses import CETD
 from ggpi.policies.bank import PolicyBank
 from ggpi.storage.pretrained import pretrained
 
@@ -29,17 +31,18 @@ WALKS = 32
 @functools.cache
 def one_step_model(config: FitConfig) -> Any:
     """The model of x′ given (x, a), trained as long as the GHMs are."""
-    one_step, policy = replace(config, n_step=1), pretrained("ant-policies")[:1]
+    one_step = replace(config, recipe=replace(config.recipe, loss=CETD(n_step=1)))
+    policy = pretrained("ant-policies")[:1]
     ghms = learn(one_step, policy, 0.0, (), kept(config, "ant-ghms") / "one-step")
-    return jax.tree.map(lambda leaf: leaf[0], ghms.models[0.0])
+    return ghms.segment(0, None)
 
 
-def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> ant.Decide:
+def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> Decide:
     """Model-predictive control over walks of the base policies."""
     return over_walks(one_step_model(config), radius, num_walks)
 
 
-def over_walks(model: Any, radius: float, num_walks: int) -> ant.Decide:
+def over_walks(model: Any, radius: float, num_walks: int) -> Decide:
     """Decisions from a one-step model."""
     given = model, PolicyBank(pretrained("ant-policies"))
 

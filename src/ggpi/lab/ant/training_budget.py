@@ -7,16 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-from matplotlib.figure import Figure
-from rich.table import Table
-
-from ggpi.lab import style
+from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
-from ggpi.lab.ant.models import FitConfig, models
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.ant.models import FITS, FitConfig, models
+from ggpi.lab.cells import Cells, compute
 
 
 @dataclass(frozen=True)
@@ -34,17 +30,12 @@ class Config:
     depths: tuple[int, ...] = (1, 2)
     """Depths of the plans."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, "tiny", (10,), 2, 2)
 
-    @classmethod
-    def cpu(cls):
-        return cls(0, "cpu", (100, 300, 1_000, 3_000), 50, 50)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(seed=0, preset="tiny", budgets=(10,), episodes=2, samples=2),
+    "cpu": Config(seed=0, preset="cpu", budgets=(100, 300, 1_000, 3_000), episodes=50, samples=50),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -52,78 +43,29 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Paper: Fig 19
     """
-    whole = replace(getattr(FitConfig, config.preset)(), seed=config.seed)
-    fits = [replace(whole, steps=steps) for steps in config.budgets] + [whole]
-    given = config.episodes, ant.REPORTED + 1_000_000 * config.seed
-    tasks: dict[str, Any] = {"plain": partial(plain, *given)}
-    tasks |= {f"steps-{fit.steps}": partial(measure, config, fit, given) for fit in fits}
+    whole = replace(FITS[config.preset], seed=config.seed)
+    fits = [replace(whole, recipe=replace(whole.recipe, steps=steps)) for steps in config.budgets] + [whole]
+    targets = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed)
+    tasks: dict[str, Any] = {"plain": partial(plain, targets)}
+    tasks |= {f"steps-{fit.recipe.steps}": partial(measure, config, fit, targets) for fit in fits}
     results = cells(tasks)
     return {
         "baselines": results["plain"],
-        "steps": [fit.steps for fit in fits],
+        "steps": [fit.recipe.steps for fit in fits],
         "depths": config.depths,
         "episodes": config.episodes,
-        "runs": [results[f"steps-{fit.steps}"] for fit in fits],
+        "runs": [results[f"steps-{fit.recipe.steps}"] for fit in fits],
     }
 
 
-def measure(config: Config, fit: FitConfig, given: tuple[int, int]) -> dict[str, Any]:
+def measure(config: Config, fit: FitConfig, tasks: ant.Tasks) -> dict[str, Any]:
     """How the models of one training are calibrated, then episodes of each depth and of one-step planning.
 
     Paper: Fig 19
     """
     ghms, ratios = models(fit), announce(calibrate(fit))
     found = {
-        str(depth): success(ant.planner(ghms, depth, ant.budget(config.samples, depth)), *given)
+        str(depth): success(planner(ghms, depth, budget(config.samples, depth), tasks.radius), tasks)
         for depth in config.depths
     }
-    return {"success": found | {MPC: planning_one_step(fit, ant.RADIUS, *given)}, "ratios": ratios}
-
-
-def table(metrics: dict[str, Any]) -> Table:
-    """One row for each budget."""
-    alone = ", ".join(f"{name} {100 * row['mean']:.0f}%" for name, row in metrics["baselines"].items())
-    shown = Table(
-        title=f"Success after training, {metrics['episodes']} episodes; models of β = {ant.GAMMA:g} over truth",
-        caption=f"without models: {alone}",
-        title_justify="left",
-    )
-    words = [f"depth {d}, %" for d in metrics["depths"]]
-    for column in ("steps", *words, "MPC, %", "mean along", "spread along", "spread across", "energy"):
-        shown.add_column(column, justify="right")
-    for steps, run in zip(metrics["steps"], metrics["runs"], strict=True):
-        far = run["ratios"][f"{ant.GAMMA:g}"]
-        rates = [run["success"][name]["mean"] for name in (*map(str, metrics["depths"]), MPC)]
-        shown.add_row(
-            f"{steps:,}",
-            *(f"{100 * rate:.0f}" for rate in rates),
-            *(f"{far[name]:.2f}" for name in ("mean", "along", "across")),
-            f"{far['energy']:.3f}",
-        )
-    return shown
-
-
-def plot(metrics: dict[str, Any]) -> Figure:
-    """Success and energy distance against training steps."""
-    canvas, axes = style.figure(1, 2, size=(4.0, 3.0))
-    agents = {str(depth): f"depth {depth}" for depth in metrics["depths"]} | {MPC: MPC}
-    for (name, words), colour in zip(agents.items(), (style.RED, style.BLUE, style.YELLOW), strict=False):
-        points = [run["success"][name] for run in metrics["runs"]]
-        mean, low, high = (
-            100 * np.array([point[part] for point in points]) for part in ("mean", "low", "high")
-        )
-        axes[0, 0].fill_between(metrics["steps"], low, high, color=colour, alpha=0.15, linewidth=0)
-        axes[0, 0].plot(metrics["steps"], mean, "-o", color=colour, markersize=3, label=words)
-    random = 100 * metrics["baselines"]["random switching"]["mean"]
-    axes[0, 0].axhline(random, color=style.GREY, linestyle="--", linewidth=1, label="random switching")
-    for horizon, colour in zip(metrics["runs"][0]["ratios"], style.PALETTE, strict=False):
-        energy = [run["ratios"][horizon]["energy"] for run in metrics["runs"]]
-        axes[0, 1].plot(metrics["steps"], energy, "-o", color=colour, markersize=3, label=f"β = {horizon}")
-    for ax in axes[0]:
-        ax.set_xscale("log")
-        ax.set_xlabel("training steps", fontsize=9)
-    axes[0, 0].legend(frameon=False, fontsize=7, loc="center right", bbox_to_anchor=(1.0, 0.32))
-    axes[0, 1].legend(frameon=False, fontsize=7)
-    axes[0, 0].set(ylabel="targets reached, %", ylim=(0, 103))
-    axes[0, 1].set(ylabel="energy distance of displacement", ylim=(0, None))
-    return canvas
+    return {"success": found | {MPC: planning_one_step(fit, tasks)}, "ratios": ratios}

@@ -1,30 +1,34 @@
 """Zero-shot transfer of the ant: reach a target that no policy was trained for, by planning with learned models.
 
 Four policies walk right, up, left and down. A target lies between two directions: GPI (depth 1) cannot imagine a
-turn, depth 2 can. Agents meet the same starts and targets. Beside them stand each base policy alone, random
+turn, depth 2 can. All agents have the same starts and targets. They are compared with each base policy alone, random
 switching, model-predictive control on a one-step model with as much time, and an *oracle*: the same planner with
-true simulator samples in the models' place, which shows what perfect models would score at each depth.
+samples of the simulator instead of models, which shows what perfect models would score at each depth.
 
 Equal budgets: as in the paper n samples for each of 16 GSPs at depth 2 and 4n for each of 4 at depth 1; and n/4 for
-each of 64 at depth 3. Models are held against simulation first: too wide a model makes depth 1 look perfect.
+each of 64 at depth 3. Models are compared with simulation first: a model that is too wide makes depth 1
+look perfect.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from ggpi.envs.ant import AntDynamics
+from ggpi.lab.agents import Decide, Timed, budget, oracle, planner
 from ggpi.lab.ant import episodes as ant
-from ggpi.lab.ant.baselines import MPC, PLAIN
+from ggpi.lab.ant.baselines import MPC, PLAIN, plain_agent
 from ggpi.lab.ant.calibration import announce, calibration, ratios
-from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.ant.mpc import mpc
-from ggpi.lab.ant.transfer_figure import plot, table
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, Tasks, compute
+from ggpi.storage.pretrained import pretrained
 
-__all__ = ["Config", "plot", "run", "table"]
 LEVEL = 0.9
 PAIR = (1, 2)
 """The depths that Table 1 compares."""
@@ -58,17 +62,21 @@ class Config:
         if self.oracle_samples not in self.samples:
             raise ValueError(f"oracle_samples is one of {self.samples}, got {self.oracle_samples}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, "tiny", 1, 2, (2,), (1, 2), 2.0, 1, 2)
 
-    @classmethod
-    def cpu(cls):
-        return cls(preset="cpu", num_models=3)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        preset="tiny",
+        num_models=1,
+        episodes=2,
+        samples=(2,),
+        depths=(1, 2),
+        radius=2.0,
+        oracle_episodes=1,
+        oracle_samples=2,
+    ),
+    "cpu": Config(preset="cpu", num_models=3),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -76,28 +84,11 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
     Paper: Alg 2, Fig 5, Table 1
     """
-    fits = [replace(getattr(FitConfig, config.preset)(), seed=s) for s in range(config.num_models)]
-    largest = max(config.samples)
+    fits = [replace(FITS[config.preset], seed=s) for s in range(config.num_models)]
     found = cells({f"models/{s}": partial(calibrate, fit) for s, fit in enumerate(fits)})
     calibrated = list(found.values())
     mean_ratios = announce(_mean_ratios(calibrated))
-    tasks: dict[str, Any] = {
-        f"depth-{depth}/samples-{n}/{s}": partial(plan, config, fit, depth, n)
-        for n in config.samples[::-1]
-        for depth in config.depths
-        for s, fit in enumerate(fits)
-    }
-    tasks |= {
-        f"{variant}/depth-{depth}": partial(plan_otherwise, config, fits[0], depth, variant)
-        for variant in VARIANTS
-        for depth in PAIR
-    }
-    tasks |= {f"plain/{name.replace(' ', '-')}": partial(play, config, make) for name, make in PLAIN.items()}
-    tasks |= {
-        f"mpc/{s}": partial(play, config, partial(mpc, fit, config.radius)) for s, fit in enumerate(fits)
-    }
-    tasks |= {f"oracle/depth-{depth}": partial(true_plan, config, depth) for depth in config.depths}
-    results = cells(tasks)
+    results = cells(_tasks(config, fits))
     return {
         "num_models": config.num_models,
         "episodes": config.episodes,
@@ -107,12 +98,38 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         "oracle_samples": config.oracle_samples,
         "calibration": calibrated,
         "ratios": mean_ratios,
-        "curves": {
-            str(depth): [_rate(results, config, depth, n) for n in config.samples] for depth in config.depths
-        },
-        "table": cases(
-            [[results[f"depth-{d}/samples-{largest}/{s}"] for d in PAIR] for s in range(len(fits))]
-        ),
+        **_compared(config, results),
+    }
+
+
+def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
+    """All agents: GGPI, its variants, those without models, MPC and the oracle."""
+    tasks: dict[str, Callable[[], Any]] = {
+        f"depth-{depth}/samples-{n}/{s}": partial(plan, config, fit, depth, n)
+        for n in config.samples[::-1]
+        for depth in config.depths
+        for s, fit in enumerate(fits)
+    }
+    for variant, depth in product(VARIANTS, PAIR):
+        tasks[f"{variant}/depth-{depth}"] = partial(plan_otherwise, config, fits[0], depth, variant)
+    for name in PLAIN:
+        tasks[f"plain/{name.replace(' ', '-')}"] = partial(play_plain, config, name)
+    for s, fit in enumerate(fits):
+        tasks[f"mpc/{s}"] = partial(plan_one_step, config, fit)
+    for depth in config.depths:
+        tasks[f"oracle/depth-{depth}"] = partial(true_plan, config, depth)
+    return tasks
+
+
+def _compared(config: Config, results: dict[str, Any]) -> dict[str, Any]:
+    """What the tables and the figure show of all episodes."""
+    seeds, depths = range(config.num_models), config.depths
+    best = {
+        d: [results[f"depth-{d}/samples-{max(config.samples)}/{s}"] for s in seeds] for d in {*depths, *PAIR}
+    }
+    return {
+        "curves": {str(d): [_rate(results, config, d, n) for n in config.samples] for d in depths},
+        "table": cases([[best[d][s] for d in PAIR] for s in seeds]),
         "variants": {
             f"depth {d}, {words}": _summary([results[f"{variant}/depth-{d}"]])
             for variant, words in VARIANTS.items()
@@ -122,54 +139,63 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
         "oracle": {
             str(d): _summary([results[f"oracle/depth-{d}"]])
             | {"models_on_the_same": _same_starts(results, config, d)}
-            for d in config.depths
+            for d in depths
         },
         "seconds_per_plan": {
-            str(d): float(
-                np.mean(
-                    [
-                        results[f"depth-{d}/samples-{largest}/{s}"]["seconds_per_plan"]
-                        for s in range(len(fits))
-                    ]
-                )
-            )
-            for d in config.depths
+            str(d): float(np.mean([cell["seconds_per_plan"] for cell in best[d]])) for d in depths
         },
     }
 
 
 def calibrate(fit: FitConfig) -> dict[str, Any]:
-    """How near the models are to simulation, before any planning."""
+    """How close the models are to simulation, before any planning."""
     return calibration(models(fit))
 
 
 def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, Any]:
     """Episodes of GGPI at a depth."""
-    ghms = models(fit)
-    return play(config, lambda: ant.planner(ghms, depth, ant.budget(samples, depth), config.radius))
+    return play(config, planner(models(fit), depth, budget(samples, depth), config.radius))
 
 
 def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> dict[str, Any]:
-    """The same with several first actions scored, or with the decoder's means in the place of samples."""
-    ghms, samples = models(fit), ant.budget(max(config.samples), depth)
+    """The same with several first actions scored, or with the decoder's means instead of samples."""
+    ghms, samples = models(fit), budget(max(config.samples), depth)
     if variant == "first-actions":
         few = max(samples // TRIED, 1)
-        return play(config, lambda: ant.planner(ghms, depth, few, config.radius, first_actions=TRIED))
-    means = {beta: replace(model, decoder_noise=0.0) for beta, model in ghms.models.items()}
-    return play(config, lambda: ant.planner(replace(ghms, models=means), depth, samples, config.radius))
+        return play(config, planner(ghms, depth, few, config.radius, first_actions=TRIED))
+    means = tuple(replace(model, decoder_noise=0.0) for model in ghms.models)
+    return play(config, planner(replace(ghms, models=means), depth, samples, config.radius))
+
+
+def play_plain(config: Config, name: str) -> dict[str, Any]:
+    """Episodes of an agent without a model."""
+    return play(config, plain_agent(name))
+
+
+def plan_one_step(config: Config, fit: FitConfig) -> dict[str, Any]:
+    """Episodes of model-predictive control on a one-step model."""
+    return play(config, mpc(fit, config.radius))
 
 
 def true_plan(config: Config, depth: int) -> dict[str, Any]:
-    """Episodes of the same planner with the simulator in the models' place."""
-    few = replace(config, episodes=config.oracle_episodes)
-    return play(few, lambda: ant.oracle(depth, ant.budget(config.oracle_samples, depth), config.radius))
+    """Episodes of the same planner with the simulator instead of models."""
+    agent = oracle(
+        AntDynamics(),
+        pretrained("ant-policies"),
+        ant.GAMMA,
+        ant.ALPHA,
+        depth=depth,
+        num_samples=budget(config.oracle_samples, depth),
+        radius=config.radius,
+    )
+    return play(replace(config, episodes=config.oracle_episodes), agent)
 
 
-def play(config: Config, make: Any) -> dict[str, Any]:
+def play(config: Config, decide: Decide) -> dict[str, Any]:
     """Steps to the target in each episode (0: not reached, −1: diverged), and the time of a decision."""
-    timed = ant.Timed(make())
-    outcome = ant.episodes(timed, config.episodes, ant.REPORTED + 1_000_000 * config.seed, config.radius)
-    return {"steps": outcome.steps, "seconds_per_plan": timed.seconds_per_decision}
+    timed = Timed(decide)
+    tasks = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed, config.radius)
+    return {"steps": ant.episodes(timed, tasks).steps, "seconds_per_plan": timed.seconds_per_decision}
 
 
 def _rate(results: dict[str, Any], config: Config, depth: int, samples: int) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     )
     for column in ("agent", "success, %", "mean steps"):
         shown.add_column(column, justify="left" if column == "agent" else "right")
-    rows = {f"depth {d}" + " (GPI)" * (d == "1"): curve[-1] for d, curve in metrics["curves"].items()}
+    rows = {style.depth_name(d): curve[-1] for d, curve in metrics["curves"].items()}
     n = metrics["oracle_samples"]
     rows |= {f"oracle, depth {d}, n = {n}": row for d, row in metrics["oracle"].items()}
     rows |= {
@@ -73,7 +73,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
 def _draw_curves(ax: Axes, metrics: dict[str, Any]) -> None:
     n = metrics["samples"]
     for depth, curve in metrics["curves"].items():
-        colour, words = COLOURS[int(depth)], f"depth {depth}" + " (GPI)" * (depth == "1")
+        colour, words = COLOURS[int(depth)], style.depth_name(depth)
         mean, low, high = (
             100 * np.array([point[part] for point in curve]) for part in ("mean", "low", "high")
         )

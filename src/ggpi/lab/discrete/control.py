@@ -13,28 +13,24 @@ them. So data is collected twice: by the base policies alone, and with random ac
 CartPole GPI also plays with simulated futures in the place of models: what differs there is not the models' fault.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import gymnasium
 import jax
-from matplotlib.figure import Figure
-from rich.table import Table
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.diagnosis.comparison import compare
+from ggpi.envs.making import make
 from ggpi.ghm.base import GHMs
-from ggpi.lab import style
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.discrete.environments import WORLDS, World
 from ggpi.lab.discrete.oracle import Oracle
 from ggpi.learning.fitting import fit
 from ggpi.rollout.collection import collect
 
 MODES = ("head", "all", "step")
-COLOURS = {"head": style.BLUE, "all": style.RED, "step": style.GREEN}
 
 
 @dataclass(frozen=True)
@@ -69,30 +65,27 @@ class Config:
         if min(self.depths, default=0) < 1:
             raise ValueError(f"depths are at least 1, got {self.depths}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            ("cart-pole",),
-            (0.25,),
-            (1,),
-            transitions=2_000,
-            steps=250,
-            num_samples=8,
-            episodes=2,
-            max_steps=5,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(transitions=100_000, steps=3_000, num_samples=32, episodes=10)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("cart-pole",),
+        explore=(0.25,),
+        depths=(1,),
+        transitions=2_000,
+        steps=250,
+        num_samples=8,
+        episodes=2,
+        max_steps=5,
+    ),
+    "cpu": Config(transitions=100_000, steps=3_000, num_samples=32, episodes=10),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     """Learns models of every world from both kinds of data, and plays all rewards."""
+    for name in config.worlds:
+        make(WORLDS[name].env).close()  # report a missing package before hours of work
     tasks = {
         f"{name}/explore-{share:g}": partial(play_world, config, name, share)
         for name in config.worlds
@@ -109,7 +102,12 @@ def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
         world.env, policies, config.transitions, switch_every=40, explore=explore, seed=config.seed
     )
     ghms = fit(
-        policies, data, config.gamma, config.alpha, key=jax.random.key(config.seed), steps=config.steps
+        policies,
+        data,
+        gamma=config.gamma,
+        alpha=config.alpha,
+        steps=config.steps,
+        key=jax.random.key(config.seed),
     )
     make = partial(gymnasium.make, world.env, max_episode_steps=config.max_steps)
     scores = {}
@@ -143,67 +141,3 @@ def make_agents(config: Config, world: World, ghms: GHMs, reward: Any) -> dict[s
         for mode in ("head", "all"):
             agents[f"{mode}, true futures"] = Oracle(world, reward, config.gamma, mode)
     return agents
-
-
-def table(metrics: dict[str, Any]) -> list[Table]:
-    """One table for each world and reward; columns are the kinds of data."""
-    shown = []
-    for name in dict.fromkeys(panel["world"] for panel in metrics["panels"]):
-        panels = [panel for panel in metrics["panels"] if panel["world"] == name]
-        for task in panels[0]["tasks"]:
-            one = Table(
-                title=f"{name}: {task}",
-                title_justify="left",
-                caption=f"sum of rewards in {metrics['max_steps']} steps, mean of {metrics['episodes']} episodes "
-                "[95% interval], and steps",
-            )
-            one.add_column("")
-            for panel in panels:
-                one.add_column(f"{panel['explore']:.0%} random turns", justify="right")
-            for rows in zip(*(panel["tasks"][task] for panel in panels), strict=True):
-                one.add_row(rows[0]["name"], *map(_said, rows))
-            shown.append(one)
-    return shown
-
-
-def _said(row: dict[str, Any]) -> str:
-    low, high = row["interval"]
-    steps = sum(row["steps"]) / len(row["steps"])
-    return f"{row['mean']:.1f} [{low:.1f}, {high:.1f}] {steps:4.0f}"
-
-
-def plot(metrics: dict[str, Any]) -> Figure:
-    """A picture for each world and reward: agents by depth, the best base policy and random switching as lines."""
-    panels = metrics["panels"]
-    tasks = list(dict.fromkeys((panel["world"], task) for panel in panels for task in panel["tasks"]))
-    explores = list(dict.fromkeys(panel["explore"] for panel in panels))
-    figure, axes = style.figure(len(explores), len(tasks), size=(2.5, 2.2), sharey="col")
-    for row, explore in enumerate(explores):
-        for column, (world, task) in enumerate(tasks):
-            found = next(p for p in panels if p["world"] == world and p["explore"] == explore)
-            _draw(axes[row, column], found["tasks"][task])
-            if not row:
-                axes[row, column].set_title(f"{world}\n{task}", fontsize=8, color=style.INK)
-        axes[row, 0].set_ylabel(f"{explore:.0%} random turns", fontsize=8)
-    for ax in axes[-1]:
-        ax.set_xlabel("depth", fontsize=8)
-    axes[0, -1].legend(fontsize=6, frameon=False)
-    return figure
-
-
-def _draw(ax: Any, scores: Sequence[dict[str, Any]]) -> None:
-    best = max(score["mean"] for score in scores if score["kind"] == "policy")
-    switching = next(score["mean"] for score in scores if score["kind"] == "switching")
-    ax.axhline(best, color=style.INK, linestyle="--", linewidth=1, label="best base policy")
-    ax.axhline(switching, color=style.GREY, linewidth=1, label="random switching")
-    for place, mode in enumerate(MODES):
-        own = [score for score in scores if score["name"].startswith(f"{mode}, depth")]
-        depths = [int(score["name"].rsplit(" ", 1)[1]) + 0.12 * (place - 1) for score in own]
-        means = [score["mean"] for score in own]
-        lows, highs = zip(*(score["interval"] for score in own), strict=True)
-        ax.vlines(depths, lows, highs, color=COLOURS[mode], linewidth=1.2)
-        ax.plot(depths, means, "o-", color=COLOURS[mode], markersize=3.5, linewidth=1, label=mode)
-    ax.set_xticks(
-        sorted({int(score["name"].rsplit(" ", 1)[1]) for score in scores if ", depth" in score["name"]})
-    )
-    ax.set_ylim(bottom=0)

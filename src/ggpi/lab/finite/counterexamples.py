@@ -27,12 +27,9 @@ from ggpi import envs
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
 from ggpi.improvement import OpenSetWarning, improve
-from ggpi.lab.contract import Cells, compute
-from ggpi.lab.finite.counterexamples_figure import plot, table
+from ggpi.lab.cells import Cells, compute
 from ggpi.policies import TabularPolicy
 from ggpi.switching import GSP, gsp_set, suffix_closure
-
-__all__ = ["Config", "plot", "run", "table"]
 
 
 @dataclass(frozen=True)
@@ -46,17 +43,8 @@ class Config:
     seed: int = 0
     """Changes nothing: all of this is exact."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(resolution=41)
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {"tiny": Config(resolution=41), "cpu": Config(), "paper": Config()}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:

@@ -19,22 +19,17 @@ Theorem 4.2 bounds π′ from below by the set's values; it does not order the d
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-from rich.table import Table
 
 from ggpi import envs, rewards
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
-from ggpi.improvement import improve, policy_iteration
-from ggpi.lab import style
-from ggpi.lab.contract import Cells, compute
-from ggpi.mdp.optimal import optimal_actions
+from ggpi.improvement import improve
+from ggpi.lab.cells import Cells, compute
+from ggpi.mdp.optimal import howard, optimal_actions
 from ggpi.policies import TabularPolicy
 from ggpi.switching import compositions
 
@@ -54,17 +49,8 @@ class Config:
     seed: int = 0
     """Changes nothing: all of this is exact."""
 
-    @classmethod
-    def tiny(cls):
-        return cls(depths=(1, 2, 3))
 
-    @classmethod
-    def cpu(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {"tiny": Config(depths=(1, 2, 3)), "cpu": Config(), "paper": Config()}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -109,10 +95,9 @@ def solve(config: Config, slip: float, depth: int) -> dict[str, Any]:
     q = evaluate(gsps, ghms, reward)
     policy = improve(q)
 
-    best = policy_iteration(mdp, reward, config.gamma, config.alpha).policy
-    q_star = mdp.q(best, reward, config.gamma)
-    solved = ((policy.pi > 0) <= optimal_actions(q_star)).all(axis=1)
-    v, v_star = mdp.v(policy, reward, config.gamma), q_star.max(axis=1)
+    best = howard(mdp, reward, config.gamma).q
+    solved = ((policy.pi > 0) <= optimal_actions(best)).all(axis=1)
+    v, v_star = mdp.v(policy, reward, config.gamma), best.max(axis=1)
     return {
         "depth": depth,
         "gsps": len(gsps),
@@ -121,53 +106,3 @@ def solve(config: Config, slip: float, depth: int) -> dict[str, Any]:
         "promised_share": float((np.asarray(q).max(axis=(0, 2)) / v_star).mean()),
         "value_share": float((v / v_star).mean()),
     }
-
-
-def table(metrics: dict[str, Any]) -> list[Table]:
-    """Depth against solved states, one table for each world."""
-    return [_world_table(world, metrics["num_states"]) for world in metrics["worlds"]]
-
-
-def _world_table(world: dict[str, Any], num_states: int) -> Table:
-    caption = "promised: mean of max_ν,a Q^ν(x, a)/V*(x), which V/V* cannot fall below"
-    title = f"Four rooms, {_moves(world['slip'])}"
-    shown = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
-    shown.add_column("depth", justify="right")
-    shown.add_column("GSPs", justify="right")
-    shown.add_column(f"optimal, of {num_states} states", no_wrap=True)
-    shown.add_column("promised", justify="right")
-    shown.add_column("mean V/V*", justify="right")
-    for row in world["depths"]:
-        bar = "█" * round(24 * row["optimal"] / num_states)
-        name = f"{row['depth']} (GPI)" if row["depth"] == 1 else str(row["depth"])
-        states = f"{row['optimal']:>3} [cyan]{bar}[/cyan]"
-        shares = f"{row['promised_share']:.3f}", f"{row['value_share']:.3f}"
-        shown.add_row(name, str(row["gsps"]), states, *shares)
-    return shown
-
-
-def plot(metrics: dict[str, Any]) -> Figure:
-    """Maps side by side: depths from left to right, one row for each world."""
-    worlds = metrics["worlds"]
-    columns = len(worlds[0]["depths"])
-    canvas, axes = style.figure(len(worlds), columns, size=(2.3, 2.5))
-    for world, row in zip(worlds, axes, strict=True):
-        for result, ax in zip(world["depths"], row, strict=True):
-            colours = {tuple(state): style.MARKED for state in result["states"]}
-            colours[tuple(metrics["goal"])] = style.GOAL
-            name = "GPI (depth 1)" if result["depth"] == 1 else f"GGPI, depth {result['depth']}"
-            title = f"{name}\n{result['optimal']} of {metrics['num_states']} states optimal"
-            style.grid_map(ax, metrics["cells"], colours, title)
-        row[0].set_ylabel(_moves(world["slip"]), fontsize=9, color=style.INK)
-    handles = [
-        Patch(facecolor=style.MARKED, edgecolor=style.GREY, label="every greedy action is optimal"),
-        Patch(facecolor=style.FLOOR, edgecolor=style.GREY, label="some greedy action is not"),
-        Patch(facecolor=style.GOAL, edgecolor=style.GREY, label="goal, the only reward"),
-    ]
-    canvas.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    return canvas
-
-
-def _moves(slip: float) -> str:
-    chance = Fraction(slip).limit_denominator(99)
-    return f"moves slip with probability {chance}" if slip else "deterministic moves"

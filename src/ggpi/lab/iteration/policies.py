@@ -15,7 +15,6 @@ from ggpi._jax.jit import jit
 from ggpi._jax.networks import MLP, mlp
 from ggpi.data import Transitions
 from ggpi.evaluation.planning import stacked_models, values_of
-from ggpi.evaluation.segments import segments_of
 from ggpi.evaluation.tree import build_tree
 from ggpi.ghm import GHMs
 from ggpi.improvement import policy_iteration
@@ -48,7 +47,7 @@ def best_values(
     ghms: GHMs, gsps: GSPs, reward: Reward, states: np.ndarray, num_samples: int, *, key: Key
 ) -> np.ndarray:
     """max_ν Q^ν(x, a) over a set, [B, A]: `GGPIAgent.plan` without its samples."""
-    tree, _ = build_tree([segments_of(gsp, ghms.gamma) for gsp in gsps], ghms, reward.form)
+    tree, _ = build_tree([gsp.segments(ghms.gamma) for gsp in gsps], ghms, reward.form)
     shape = (len(ghms.policies), len(states), NUM_ACTIONS)
     actions = jnp.broadcast_to(jnp.arange(NUM_ACTIONS, dtype=jnp.int32), shape)
     given = tree, stacked_models(ghms, None), reward.values, jnp.asarray(states), actions
@@ -112,7 +111,7 @@ def score(world: CoinCorridor, policy: CategoricalPolicy, gamma: float, num_view
 
 def share(world: CoinCorridor, pi: Any, gamma: float) -> float:
     """The mean of V^π over all cells as a share of V*'s."""
-    reward = rewards.arrival(world.paid)
+    reward = rewards.arrival(world.arrival_rewards)
     best = q_star(world.mdp, reward, gamma).max(axis=1)
     return float(world.mdp.v(pi, reward, gamma).mean() / best.mean())
 
@@ -125,7 +124,7 @@ def exact_returns(
     right = np.tile(np.eye(NUM_ACTIONS)[RIGHT], (world.mdp.num_states, 1))
     found = policy_iteration(
         world.mdp,
-        rewards.arrival(world.paid),
+        rewards.arrival(world.arrival_rewards),
         gamma,
         alpha,
         depth=depth,

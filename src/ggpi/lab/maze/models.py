@@ -4,11 +4,11 @@ Walls make the futures of a straight run end in points and edges, which flows fo
 samples inside walls after the same time. Models are kept in the user's cache folder.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 
-from ggpi.envs import WorldVectorEnv
+from ggpi.envs import GymVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.spline_flow import FlowConfig
@@ -16,7 +16,16 @@ from ggpi.lab.cache import finished, kept
 from ggpi.lab.maze import tasks as maze
 from ggpi.learning.fitting import fit
 from ggpi.learning.losses import CETD
+from ggpi.learning.recipe import CPU, Recipe
 from ggpi.rollout.collection import collect
+
+RECIPE = replace(
+    CPU,
+    model=FlowConfig(layers=2, hidden=128, predict="state"),
+    loss=CETD(n_step=60),
+    steps=20_000,
+    learning_rate=2e-3,
+)
 
 
 @dataclass(frozen=True)
@@ -29,18 +38,8 @@ class MazeFit:
     """Seed of data and training."""
     num_transitions: int = 400_000
     """Transitions under random switching."""
-    steps: int = 20_000
-    """Training steps."""
-    batch_size: int = 256
-    """Transitions per model and step."""
-    learning_rate: float = 2e-3
-    """Adam's step size; it falls to zero over the run."""
-    n_step: int = 60
-    """Recorded steps that CETD follows before the model is asked."""
-    layers: int = 2
-    """Coupling layers of a flow."""
-    hidden: int = 128
-    """Hidden units of each."""
+    recipe: Recipe = RECIPE
+    """How they are trained."""
 
 
 def models(config: MazeFit) -> GHMs:
@@ -50,7 +49,7 @@ def models(config: MazeFit) -> GHMs:
     if found := finished(out, policies):
         return found
     data = collect(
-        WorldVectorEnv(world, 256, maze.EPISODE),
+        GymVectorEnv(world, 256, maze.EPISODE),
         policies,
         config.num_transitions,
         switch_every=maze.SWITCH_EVERY,
@@ -59,15 +58,10 @@ def models(config: MazeFit) -> GHMs:
     return fit(
         policies,
         data,
-        maze.GAMMA,
-        maze.ALPHA,
+        gamma=maze.GAMMA,
+        alpha=maze.ALPHA,
+        recipe=config.recipe,
         key=jax.random.key(config.seed),
-        model=FlowConfig(layers=config.layers, hidden=config.hidden, predict="state"),
-        loss=CETD(n_step=config.n_step),
-        steps=config.steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        decay="linear",
         spec=world.spec,
         out=out,
     )

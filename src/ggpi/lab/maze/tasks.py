@@ -16,15 +16,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from ggpi.diagnosis.distances import energy_distance
-from ggpi.envs import WorldVectorEnv
+from ggpi.envs.directions import DIRECTIONS, HEADINGS
 from ggpi.envs.maze import PointMaze
-from ggpi.ghm.base import GHMs
-from ggpi.lab.agents import Decide, sample_model, sample_policy
+from ggpi.lab.agents import Decide
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.linear import DIRECTIONS, LinearPolicy, maze_policies
-from ggpi.rollout.collection import collect
-from ggpi.rollout.futures import simulate_futures
+from ggpi.policies.linear import LinearPolicy, maze_policies
 
 GAMMA, ALPHA = 0.9, 0.1
 """μ_γ ends after 10 steps in the mean, μ_β with β = 0.81 after 5, which is 2 cells: a corridor."""
@@ -34,10 +30,7 @@ RADIUS = 0.5
 JITTER = 0.1
 SWITCH_EVERY, EPISODE = 60, 60
 """Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
-FAR = 0.5
-"""A sample is far from the truth when no simulated future is within this distance."""
 DATA, CALIBRATED, REPORTED = 1_000_000, 2_000_000, 3_000_000
-HEADINGS = np.array(list(DIRECTIONS.values()), float)
 
 Cell = tuple[int, int]
 
@@ -158,53 +151,3 @@ def _towards(maze: PointMaze, place: np.ndarray, goal: np.ndarray) -> int:
 
 def _cell(maze: PointMaze, place: np.ndarray) -> Cell:
     return int(maze.size[1] / 2 - place[1]), int(place[0] + maze.size[0] / 2)
-
-
-def calibration(
-    maze: PointMaze, ghms: GHMs, num_pairs: int, num_futures: int, seed: int = CALIBRATED
-) -> list[dict[str, Any]]:
-    """For each horizon and policy: samples of models against simulated futures, from states that switching meets."""
-    env = WorldVectorEnv(maze, 64, EPISODE)
-    seen = collect(env, ghms.policies, 100 * 64, switch_every=SWITCH_EVERY, seed=seed)
-    rows = np.random.default_rng(seed).choice(len(seen), num_pairs, replace=False)
-    states = np.repeat(seen.state[rows], num_futures, axis=0)
-    return [
-        _calibration_of(maze, ghms, horizon, k, states, num_pairs, seed)
-        for horizon in ghms.models
-        for k in range(len(ghms.policies))
-    ]
-
-
-def _calibration_of(
-    maze: PointMaze, ghms: GHMs, horizon: float, k: int, states: np.ndarray, num_pairs: int, seed: int
-) -> dict[str, Any]:
-    policy, key = ghms.policies[k], jax.random.key(seed + k)
-    model = jax.tree.map(lambda leaf: leaf[k], ghms.models[horizon])
-    actions = np.asarray(sample_policy(PolicyBank([policy]), states, key))
-    true, again = (
-        simulate_futures(maze, policy, states, actions, horizon, seed=seed + k + s)[:, :2] for s in (0, 100)
-    )
-    drawn = np.asarray(sample_model(model, states, actions, key))[:, :2]
-    clouds = [part.reshape(num_pairs, -1, 2) for part in (true, again, drawn)]
-    along = [(part - states[:, :2]) @ HEADINGS[k] for part in (true, drawn)]
-    return {
-        "policy": policy.name,
-        "horizon": horizon,
-        "energy": _energy(clouds[0], clouds[2]),
-        "energy_floor": _energy(clouds[0], clouds[1]),
-        "wall": float(1 - maze.is_free(drawn, 0.0).mean()),
-        "far": _far(clouds[0], clouds[2]),
-        "far_floor": _far(clouds[0], clouds[1]),
-        "mean": float(along[1].mean() / along[0].mean()),
-        "spread": float(along[1].std() / along[0].std()),
-    }
-
-
-def _energy(true: np.ndarray, drawn: np.ndarray) -> float:
-    return float(np.mean([energy_distance(*pair) for pair in zip(true, drawn, strict=True)]))
-
-
-def _far(true: np.ndarray, drawn: np.ndarray) -> float:
-    """The share of samples with no true future of the same pair nearby."""
-    apart = np.linalg.norm(drawn[:, :, None] - true[:, None], axis=-1).min(axis=-1)
-    return float((apart > FAR).mean())

@@ -19,12 +19,11 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.maze import PointMaze
 from ggpi.lab import agents
 from ggpi.lab.agents import budget
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
-from ggpi.lab.maze.models import MazeFit, models
-from ggpi.lab.maze.transfer_figure import plot as plot
-from ggpi.lab.maze.transfer_figure import table as table
+from ggpi.lab.maze.calibration import calibration
+from ggpi.lab.maze.models import RECIPE, MazeFit, models
 from ggpi.rewards import target
 
 HOOK = """
@@ -75,17 +74,34 @@ class Config:
         if not {2, 3} <= set(self.depths):
             raise ValueError(f"depths hold 2 and 3, which are compared, got {self.depths}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(0, "UMaze", (2,), (2, 3), 1, 2, 8, 4, 1, 8, 2_048, 20, 8)
 
-    @classmethod
-    def cpu(cls):
-        return cls(0, "UMaze", (0, 1, 2), (1, 2, 3, 4), 3, 34, 64, 40, 8, 16, 200_000, 5_000, 32)
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        maze="UMaze",
+        turns=(2,),
+        depths=(2, 3),
+        num_models=1,
+        episodes=2,
+        samples=8,
+        max_steps=4,
+        oracle_episodes=1,
+        oracle_samples=8,
+        num_transitions=2_048,
+        training_steps=20,
+        num_pairs=8,
+    ),
+    "cpu": Config(
+        maze="UMaze",
+        turns=(0, 1, 2),
+        num_models=3,
+        episodes=34,
+        oracle_episodes=8,
+        num_transitions=200_000,
+        training_steps=5_000,
+        num_pairs=32,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -107,11 +123,12 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 def calibrate(config: Config, seed: int) -> list[dict[str, Any]]:
     """How near the models are to simulation, before any planning."""
     ghms = models(_fit(config, seed))
-    return maze.calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
+    return calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
 
 
 def _fit(config: Config, seed: int) -> MazeFit:
-    return MazeFit(config.maze, seed, config.num_transitions, config.training_steps)
+    recipe = replace(RECIPE, steps=config.training_steps)
+    return MazeFit(config.maze, seed, config.num_transitions, recipe)
 
 
 def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:
@@ -186,44 +203,48 @@ def picture(config: Config) -> dict[str, Any]:
 
 
 def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
-    world, seeds = PointMaze(config.maze), range(config.num_models)
-    turns, depths = config.turns, config.depths
-    learned = {d: [results[f"learned/depth-{d}/{s}"] for s in seeds] for d in depths}
-    true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
-    few = config.oracle_episodes * len(turns)
-    same = {d: [{"steps": part["steps"][:few]} for part in parts] for d, parts in learned.items()}
-    baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
-    baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
-    targets, cells = maze.targets_by_turns(world), maze.tasks(world, turns, config.episodes, 0).cells
-    gained = {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)}
-    targets_reached = {
-        "learned": scores.by_target(cells, learned),
-        "oracle": scores.by_target(cells[:few], true),
-    }
+    world = PointMaze(config.maze)
+    targets = maze.targets_by_turns(world)
     return {
         "maze": config.maze,
         "free": world.free,
-        "turns": turns,
-        "targets": {str(k): targets[k] for k in turns},
-        "depths": depths,
+        "turns": config.turns,
+        "targets": {str(k): targets[k] for k in config.turns},
+        "depths": config.depths,
         "num_models": config.num_models,
         "episodes": config.episodes,
         "samples": config.samples,
         "oracle_episodes": config.oracle_episodes,
         "oracle_samples": config.oracle_samples,
         "radius": maze.RADIUS,
-        "calibration": scores.mean_calibration([results[f"models/{s}"] for s in seeds]),
+        "calibration": scores.mean_calibration([results[f"models/{s}"] for s in range(config.num_models)]),
+        **_compared(config, world, results),
+        "picture": results["picture"],
+    }
+
+
+def _compared(config: Config, world: PointMaze, results: dict[str, Any]) -> dict[str, Any]:
+    """Success of all agents by turns and by target, and what each more policy in a plan gains."""
+    turns, depths = config.turns, config.depths
+    learned = {d: [results[f"learned/depth-{d}/{s}"] for s in range(config.num_models)] for d in depths}
+    true = {d: [results[f"oracle/depth-{d}"]] for d in depths}
+    few = config.oracle_episodes * len(turns)
+    same = {d: [{"steps": part["steps"][:few]} for part in parts] for d, parts in learned.items()}
+    baselines = {f"{p.name} alone": [results[f"alone/{k}"]] for k, p in enumerate(maze.policies())}
+    baselines |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
+    cells = maze.tasks(world, turns, config.episodes, 0).cells
+    by_target = {"learned": scores.by_target(cells, learned), "oracle": scores.by_target(cells[:few], true)}
+    return {
         "learned": {str(d): scores.by_turns(turns, learned[d]) for d in depths},
         "oracle": {str(d): scores.by_turns(turns, true[d]) for d in depths},
         "same_episodes": {str(d): scores.by_turns(turns, same[d]) for d in depths},
         "baselines": {name: scores.by_turns(turns, found) for name, found in baselines.items()},
-        "by_target": targets_reached,
-        "gains": gained,
+        "by_target": by_target,
+        "gains": {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)},
         "depth_3_needed": {
-            name: scores.depth_3_needed(config.maze, rows) for name, rows in targets_reached.items()
+            name: scores.depth_3_needed(config.maze, rows) for name, rows in by_target.items()
         },
         "seconds_per_plan": {
             str(d): float(np.mean([cell["seconds_per_plan"] for cell in learned[d]])) for d in depths
         },
-        "picture": results["picture"],
     }

@@ -59,7 +59,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     shown.add_column("agent")
     for turns in metrics["turns"]:
         shown.add_column(_turns(turns), justify="right")
-    rows = {f"depth {d}" + " (GPI)" * (d == "1"): row for d, row in metrics["learned"].items()}
+    rows = {style.depth_name(d): row for d, row in metrics["learned"].items()}
     rows |= {f"oracle, depth {d}": row for d, row in metrics["oracle"].items()}
     rows |= {f"depth {d} on the oracle's episodes": row for d, row in metrics["same_episodes"].items()}
     for name, row in (rows | metrics["baselines"]).items():

@@ -1,77 +1,70 @@
 """What matters for a VAE model: learning rate, KL weight, latent size, and what it predicts.
 
 The appendix names a light search: learning rates 3e-5 to 1e-3, KL weights 1 to 100. Here one setting at a time
-departs from the default, and the paper's own (KL weight 20, constant rate 3e-4, one-step CETD) stands beside it.
+differs from the default, with the paper's own (KL weight 20, constant rate 3e-4, one-step CETD) for comparison.
 
     −ELBO    of true futures, at KL weight 1 whatever the loss's weight was
     energy   energy distance to true futures
-    KL       mean KL(q ‖ p) of the latent in nats: 0 when the latent says nothing, and the model is one Gaussian
+    KL       mean KL(q ‖ p) of the latent in nats: 0 when the latent is unused, and the model is one Gaussian
 
-In frames of unit scale and after a few thousand steps, weights of 20 and more silence the latent altogether: the
-library's default is 1. Small rates are merely slow. To predict the state itself costs much, eight latent
-dimensions neither help nor hurt.
+In frames of unit scale and after a few thousand steps, weights of 20 and more collapse the latent: the library's
+default is 1. Small rates are merely slow. Predicting the state itself is much worse; eight latent dimensions neither
+help nor hurt.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
-import numpy as np
-from matplotlib.figure import Figure
-from rich.table import Table
 
-from ggpi.ghm.coordinates import Predict
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab import style
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, check_worlds, gather
 from ggpi.lab.models.losses import finite
 from ggpi.lab.models.scores import energies, likelihoods, simulated_truth
 from ggpi.learning.fitting import fit
 from ggpi.learning.losses import CETD
+from ggpi.learning.recipe import CPU, Recipe
 
-SCORES = {"negative_elbo": "−ELBO", "energy": "energy distance", "kl": "KL of the latent"}
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is varied."""
-
-    learning_rate: float = 1e-3
-    """Adam's step size."""
-    kl_weight: float = 1.0
-    """Weight of the KL term in the loss."""
-    latent: int = 1
-    """Latent dimensions."""
-    predict: Predict = "change"
-    """The change of state, or the state itself."""
-    n_step: int = 20
-    """Recorded steps that CETD follows before the model is asked."""
-    decay: Literal["linear", "constant"] = "linear"
-    """Whether the step size falls to zero over the run."""
-    batches: int = 1
-    """How many times the config's batch."""
-    ema_decay: float | None = None
-    """If given, targets come from a running mean of past weights."""
+RECIPE = replace(CPU, steps=500_000, batch_size=5_120)
+Change = Callable[[Recipe], Recipe]
 
 
-DEFAULT = Setting()
-SETTINGS = {
-    "default": DEFAULT,
-    **{f"rate-{rate:g}": replace(DEFAULT, learning_rate=rate) for rate in (3e-5, 1e-4, 3e-4)},
-    **{f"kl-{weight}": replace(DEFAULT, kl_weight=float(weight)) for weight in (20, 50, 100)},
-    "latent-8": replace(DEFAULT, latent=8),
-    "state": replace(DEFAULT, predict="state"),
-    "one-step": replace(DEFAULT, n_step=1),
-    "one-step-batch": replace(DEFAULT, n_step=1, batches=4),
-    "one-step-ema": replace(DEFAULT, n_step=1, ema_decay=0.99),
-    "one-step-constant": replace(DEFAULT, n_step=1, decay="constant"),
-    "paper": Setting(3e-4, 20.0, 1, "change", 1, "constant"),
+def _model(**changes: Any) -> Change:
+    return lambda recipe: replace(recipe, model=replace(recipe.model, **changes))
+
+
+def _one_step(**changes: Any) -> Change:
+    return lambda recipe: replace(recipe, **{"loss": CETD(n_step=1)} | changes)
+
+
+SETTINGS: dict[str, tuple[str, Change]] = {
+    "default": ("default", lambda recipe: recipe),
+    **{
+        f"rate-{rate:g}": (f"learning rate {rate:g}", partial(replace, learning_rate=rate))
+        for rate in (3e-5, 1e-4, 3e-4)
+    },
+    **{f"kl-{weight}": (f"KL weight {weight}", _model(kl_weight=float(weight))) for weight in (20, 50, 100)},
+    "latent-8": ("8 latent dimensions", _model(latent=8)),
+    "state": ("predicts the state itself", _model(predict="state")),
+    "one-step": ("one-step CETD", _one_step()),
+    "one-step-batch": (
+        "one-step CETD, 4 × batch",
+        lambda recipe: _one_step(batch_size=4 * recipe.batch_size)(recipe),
+    ),
+    "one-step-ema": ("one-step CETD, slow targets", _one_step(loss=CETD(n_step=1, ema_decay=0.99))),
+    "one-step-constant": ("one-step CETD, constant rate", _one_step(decay="constant")),
+    "paper": (
+        "the paper's",
+        lambda recipe: _one_step(learning_rate=3e-4, decay="constant")(_model(kl_weight=20.0)(recipe)),
+    ),
 }
-"""The default (rate 1e-3, KL weight 1, one latent, change of state, n-step CETD), then one change at a time; and what
-might help one-step CETD: a larger batch, slow targets, or harm it: a rate that does not fall."""
+"""Name → (words, change of the config's recipe). The default (rate 1e-3, KL weight 1, one latent, change of state,
+n-step CETD), then one change at a time; and what might help one-step CETD: a larger batch, slow targets, or harm it: a
+rate that does not fall."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +75,8 @@ class Config:
     """Which of the settings."""
     beta: float = 0.8
     """Horizon β of the models."""
-    steps: int = 500_000
-    """Training steps."""
-    batch_size: int = 5_120
-    """Transitions per model and step."""
-    width: int = 128
-    """Units of each hidden layer."""
+    recipe: Recipe = RECIPE
+    """How models are trained by default."""
     num_shared: int = 1_000_000
     """Transitions of random switching among all policies."""
     num_own: int = 100_000
@@ -107,35 +96,27 @@ class Config:
                 f"settings are {', '.join(SETTINGS)} and num_seeds ≥ 1, got {unknown}, {self.num_seeds}"
             )
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            worlds=("point-mass",),
-            settings=("default", "kl-100"),
-            steps=750,
-            batch_size=64,
-            width=32,
-            num_shared=6_400,
-            num_own=6_400,
-            num_pairs=256,
-            num_seeds=1,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            worlds=("point-mass",),
-            steps=2_000,
-            batch_size=256,
-            num_shared=40_000,
-            num_own=20_000,
-            num_pairs=512,
-            num_seeds=3,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("point-mass",),
+        settings=("default", "kl-100"),
+        recipe=Recipe(VAEConfig(width=32), steps=750, batch_size=64),
+        num_shared=6_400,
+        num_own=6_400,
+        num_pairs=256,
+        num_seeds=1,
+    ),
+    "cpu": Config(
+        worlds=("point-mass",),
+        recipe=replace(CPU, steps=2_000),
+        num_shared=40_000,
+        num_own=20_000,
+        num_pairs=512,
+        num_seeds=3,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -147,7 +128,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     results = cells({f"{world}/{name}": partial(train, config, world, name) for world, name in kinds})
     return {
         "beta": config.beta,
-        "steps": config.steps,
+        "steps": config.recipe.steps,
         "num_seeds": config.num_seeds,
         "worlds": config.worlds,
         "runs": [{"world": world, "setting": name, **results[f"{world}/{name}"]} for world, name in kinds],
@@ -156,96 +137,18 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
 
 def train(config: Config, world_name: str, name: str) -> dict[str, Any]:
     """The final scores of one setting."""
-    world, setting = WORLDS[world_name](), SETTINGS[name]
+    world, (_, change) = WORLDS[world_name](), SETTINGS[name]
     data = gather(world, config.num_shared, config.num_own, config.num_seeds, config.seed)
     truth = simulated_truth(world, config.beta, config.num_pairs, config.seed + 1_000)
     ghms = fit(
         [world.policy] * config.num_seeds,
         data,
-        config.beta,
-        (),
+        gamma=config.beta,
+        alpha=(),
+        recipe=change(config.recipe),
         key=jax.random.key(config.seed),
-        model=VAEConfig(config.width, 3, setting.latent, setting.kl_weight, setting.predict),
-        loss=CETD(n_step=setting.n_step, ema_decay=setting.ema_decay),
-        steps=config.steps,
-        batch_size=setting.batches * config.batch_size,
-        learning_rate=setting.learning_rate,
-        decay=setting.decay,
         spec=world.spec,
     )
-    models = ghms.models[config.beta]
+    models = ghms.models[0]
     scores = {"energy": energies(models, truth), **likelihoods(models, truth)}
     return {name: {"seeds": values, **mean_interval(finite(values))} for name, values in scores.items()}
-
-
-def describe(name: str) -> str:
-    """What a setting changes of the default."""
-    if name == "paper":
-        return "the paper's"
-    setting = SETTINGS[name]
-    words = {
-        "learning_rate": f"learning rate {setting.learning_rate:g}",
-        "kl_weight": f"KL weight {setting.kl_weight:g}",
-        "latent": f"{setting.latent} latent dimensions",
-        "predict": "predicts the state itself",
-        "n_step": "one-step CETD",
-        "batches": f"{setting.batches} × batch",
-        "ema_decay": "slow targets",
-        "decay": "constant rate",
-    }
-    changed = [text for field, text in words.items() if getattr(setting, field) != getattr(DEFAULT, field)]
-    return ", ".join(changed) or "default"
-
-
-def table(metrics: dict[str, Any]) -> list[Table]:
-    """All scores, one table for each world."""
-    return [_table_of_world(metrics, world) for world in metrics["worlds"]]
-
-
-def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
-    shown = Table(
-        title=f"VAEs in {world}, β = {metrics['beta']:g}, after {metrics['steps']:,} steps",
-        caption="default: rate 1e-3, KL weight 1, 20-step; paper: 3e-4, 20, one-step\n"
-        f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; bold: least",
-    )
-    for column in ("setting", "−ELBO", "energy", "KL"):
-        shown.add_column(
-            column, justify="left" if column == "setting" else "right", no_wrap=column != "setting"
-        )
-    rows = select(metrics, world)
-    best = {score: min(rows, key=lambda row: row[score]["mean"]) for score in ("negative_elbo", "energy")}
-    for row in rows:
-        cells = []
-        for score, digits in (("negative_elbo", 2), ("energy", 3), ("kl", 2)):
-            half = (row[score]["high"] - row[score]["low"]) / 2
-            text = f"{row[score]['mean']:.{digits}f} ± {half:.{digits}f}"
-            cells.append(f"[bold]{text}[/bold]" if best.get(score) is row else text)
-        shown.add_row(describe(row["setting"]), *cells)
-    return shown
-
-
-def select(metrics: dict[str, Any], world: str) -> list[dict[str, Any]]:
-    """The runs of one world."""
-    return [run for run in metrics["runs"] if run["world"] == world]
-
-
-def plot(metrics: dict[str, Any]) -> Figure:
-    """One row of three panels for each world: every score of every setting."""
-    count = max(len(select(metrics, world)) for world in metrics["worlds"])
-    canvas, axes = style.figure(len(metrics["worlds"]), 3, size=(3.8, 0.9 + 0.28 * count), sharey="row")
-    for world, row in zip(metrics["worlds"], axes, strict=True):
-        runs = select(metrics, world)
-        for ax, (score, words) in zip(row, SCORES.items(), strict=True):
-            for place, run in enumerate(runs):
-                seeds = finite(run[score]["seeds"])
-                colour = style.RED if run["setting"] in ("default", "paper") else style.BLUE
-                ax.plot(seeds, np.full(len(seeds), place), "o", color=colour, alpha=0.4, markersize=4)
-                ax.plot(run[score]["mean"], place, "|", color=colour, markersize=12, markeredgewidth=2)
-            ax.set_title(words, fontsize=9, color=style.INK)
-            ax.grid(axis="x", color=style.GREY, linewidth=0.3)
-        row[1].set_xscale("log")
-        style.plain_log(row[1].xaxis)
-        row[0].set_yticks(range(len(runs)), [describe(run["setting"]) for run in runs], fontsize=7)
-        row[0].invert_yaxis()
-        row[0].set_ylabel(world, fontsize=9)
-    return canvas

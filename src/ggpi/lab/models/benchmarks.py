@@ -16,10 +16,12 @@ import jax
 import numpy as np
 
 from ggpi.data import StateSpec, Transitions
-from ggpi.envs import Pendulum, PointMass, WorldVectorEnv
+from ggpi.envs import GymVectorEnv, Pendulum, PointMass
 from ggpi.policies import PolicyBank
 from ggpi.policies.linear import direction_policies, pendulum_policies
+from ggpi.rollout.acting import act_at
 from ggpi.rollout.collection import collect
+from ggpi.rollout.episodes import Simulation, follow
 from ggpi.rollout.futures import simulate_futures
 
 SWITCH_EVERY = 40
@@ -53,20 +55,20 @@ class World:
 
     def paths(self, states: Any, actions: Any, num_steps: int, seed: int) -> np.ndarray:
         """X_1 … X_n for each row [rows, num_steps, D]."""
-        rng, key, bank = np.random.default_rng(seed), jax.random.key(seed), PolicyBank([self.policy])
-        act = jax.jit(lambda states, key: bank.sample_each(states[None], key=key)[0])
-        path = [self.dynamics.step(states, actions, rng)]
-        for t in range(1, num_steps):
-            chosen = act(np.asarray(path[-1], np.float32), jax.random.fold_in(key, t))
-            path.append(self.dynamics.step(path[-1], np.asarray(chosen), rng))
-        return np.stack(path, axis=1)
+        key, bank = jax.random.key(seed), PolicyBank([self.policy])
+        copies = Simulation(self.dynamics, np.asarray(states), np.random.default_rng(seed))
+
+        def choose(t: int, now: np.ndarray) -> Any:
+            return act_at(bank, np.int32(0), np.float32(now), key, np.uint32(t)) if t else actions
+
+        return np.stack([step.next_state for step in follow(copies, choose, num_steps)], axis=1)
 
 
 def point_mass(evaluated: int = 0) -> World:
     """The point mass, pushed to the right so gently that few futures are at the wall, where there is no density."""
     world = PointMass(force=0.005)
     return World(
-        lambda n: WorldVectorEnv(world, n, 60),
+        lambda n: GymVectorEnv(world, n, 60),
         world,
         tuple(direction_policies()),
         world.spec,
@@ -79,7 +81,7 @@ def pendulum(evaluated: int = 0) -> World:
     """Gymnasium's Pendulum; swung up by pushes along its motion."""
     world = Pendulum()
     return World(
-        lambda n: WorldVectorEnv(world, n, 60),
+        lambda n: GymVectorEnv(world, n, 60),
         world,
         tuple(pendulum_policies()),
         world.spec,

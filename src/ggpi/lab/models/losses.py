@@ -1,49 +1,45 @@
 """Which model and which loss: VAEs and flows trained by CEMC, CETD and LL2TD, scored on true futures.
 
     CEMC           −log μ(X_T|x, a)                      X_T from recorded trajectories of π: no bootstrapping
-    CETD           −log μ(x″|x, a), x″ ∼ T^π_β μ̄         after one recorded step the model itself is asked
+    CETD           −log μ(x″|x, a), x″ ∼ T^π_β μ̄         after one recorded step the model itself is sampled
     CETD, n-step   the same after up to n recorded steps of π
     LL2TD          a squared difference of log-densities, biased (Def E.1); flows only
 
 The paper's claims: a VAE trained by CETD ends near one trained by CEMC, though it bootstraps, and without a
 target network; for flows the gap is large, and LL2TD is the worst and unstable.
 
-At the `cpu` size CETD falls short of CEMC for both models: on the point mass a VAE by 0.8 nats and a flow by 1.9,
-on the pendulum by 2.2 and 2.3; there n-step CETD equals CEMC. On the ant the gaps are 5.1 and 18, and 0.8 with n-step
-CETD. LL2TD gets worse from early on.
+At the `cpu` size one-step CETD falls short of CEMC for both models, n-step CETD closes most of the gap, and LL2TD
+diverges early.
 
 Scores are those of `ggpi.lab.models.scores`: −ELBO of VAEs at KL weight 1 whatever they were trained with, NLL of
 flows, and for VAEs an importance-weighted bound of the NLL, so that the two can be compared. All on true futures
 X_T ∼ μ^π_β(·|x, a) of pairs (x, a) that π visits, which no model was trained on.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from rich.table import Table
+from numpy.typing import ArrayLike
 
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab import style
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, check_worlds, gather
 from ggpi.lab.models.scores import energies, likelihoods, simulated_truth
 from ggpi.learning.fitting import fit
+from ggpi.learning.log import Report
 from ggpi.learning.losses import CEMC, CETD, LL2TD, Loss
-from ggpi.learning.recipe import ModelConfig
+from ggpi.learning.recipe import CPU, PAPER, Recipe
 
 METHODS = {
     "vae": {"cemc": "CEMC", "cetd": "CETD", "n-step": "CETD, n-step"},
     "flow": {"cemc": "CEMC", "cetd": "CETD", "ll2td": "LL2TD"},
 }
-SCORES = {"vae": "negative_elbo", "flow": "nll"}
-COLOURS = {"cemc": style.INK, "cetd": style.RED, "n-step": style.BLUE, "ll2td": style.GREEN}
+RECIPE = replace(PAPER, loss=CETD(n_step=20))
 
 
 @dataclass(frozen=True)
@@ -52,22 +48,10 @@ class Config:
     """Where: point-mass, pendulum, ant."""
     beta: float = 0.8
     """Horizon β of the models."""
-    steps: int = 500_000
-    """Training steps."""
-    batch_size: int = 5_120
-    """Transitions per model and step."""
-    learning_rate: float = 3e-4
-    """Adam's step size."""
-    decay: str = "constant"
-    """Whether the step size falls to zero over the run: linear or constant."""
-    kl_weight: float = 20.0
-    """Weight of the KL term in the VAE's loss."""
-    width: int = 128
-    """Units of each of the VAE's hidden layers."""
+    recipe: Recipe = RECIPE
+    """VAE, n-step CETD, and how all models are trained."""
     hidden: int = 256
     """Units of the flow's hidden layer."""
-    n_step: int = 20
-    """Recorded steps that n-step CETD follows."""
     sigma: float = 0.1
     """LL2TD's one-step standard deviation, in units of the one-step change."""
     num_shared: int = 1_000_000
@@ -85,53 +69,31 @@ class Config:
 
     def __post_init__(self):
         check_worlds(self.worlds)
-        if (
-            self.num_seeds < 1
-            or self.every < 250
-            or self.every % 250
-            or self.decay not in ("linear", "constant")
-        ):
-            raise ValueError(
-                "num_seeds ≥ 1, every a multiple of 250, decay linear or constant, "
-                f"got {self.num_seeds}, {self.every}, {self.decay}"
-            )
+        if self.num_seeds < 1 or self.every < 250 or self.every % 250:
+            raise ValueError(f"num_seeds ≥ 1, every a multiple of 250, got {self.num_seeds}, {self.every}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            worlds=("point-mass",),
-            steps=750,
-            batch_size=64,
-            learning_rate=3e-3,
-            decay="linear",
-            kl_weight=1.0,
-            width=32,
-            hidden=32,
-            num_shared=6_400,
-            num_own=6_400,
-            num_pairs=256,
-            num_seeds=1,
-            every=250,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            steps=3_000,
-            batch_size=256,
-            learning_rate=1e-3,
-            decay="linear",
-            kl_weight=1.0,
-            num_shared=40_000,
-            num_own=20_000,
-            num_pairs=512,
-            num_seeds=3,
-            every=500,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("point-mass",),
+        recipe=Recipe(VAEConfig(width=32), steps=750, batch_size=64, learning_rate=3e-3),
+        hidden=32,
+        num_shared=6_400,
+        num_own=6_400,
+        num_pairs=256,
+        num_seeds=1,
+        every=250,
+    ),
+    "cpu": Config(
+        recipe=replace(CPU, steps=3_000),
+        num_shared=40_000,
+        num_own=20_000,
+        num_pairs=512,
+        num_seeds=3,
+        every=500,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -143,8 +105,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     results = cells({"/".join(kind): partial(train, config, *kind) for kind in kinds})
     return {
         "beta": config.beta,
-        "steps": config.steps,
-        "n_step": config.n_step,
+        "steps": config.recipe.steps,
         "num_seeds": config.num_seeds,
         "worlds": config.worlds,
         "runs": [
@@ -161,26 +122,24 @@ def train(config: Config, world_name: str, model: str, loss: str) -> dict[str, A
     truth = simulated_truth(world, config.beta, config.num_pairs, config.seed + 1_000)
     curve: list[dict[str, Any]] = []
 
-    def watch(step: int, models: Any) -> None:
-        if step % config.every == 0 or step == config.steps:
-            curve.append({"step": step, "energy": energies(models, truth), **likelihoods(models, truth)})
+    def record(report: Report) -> None:
+        if report.step % config.every == 0 or report.step == config.recipe.steps:
+            scores = {"energy": energies(report.models, truth), **likelihoods(report.models, truth)}
+            curve.append({"step": report.step, **scores})
 
     stopped = None
     try:
         fit(
             [world.policy] * config.num_seeds,
             data,
-            config.beta,
-            (),
-            key=jax.random.key(config.seed),
-            model=_model(config, model),
+            gamma=config.beta,
+            alpha=(),
+            recipe=config.recipe,
+            model=FlowConfig(hidden=config.hidden) if model == "flow" else None,
             loss=_loss(config, loss),
-            steps=config.steps,
-            batch_size=config.batch_size,
-            learning_rate=config.learning_rate,
-            decay="linear" if config.decay == "linear" else "constant",
             spec=world.spec,
-            watch=watch,
+            callbacks=[record],
+            key=jax.random.key(config.seed),
         )
     except FloatingPointError as error:
         stopped = str(error)
@@ -193,102 +152,12 @@ def train(config: Config, world_name: str, model: str, loss: str) -> dict[str, A
     }
 
 
-def finite(values: Any) -> np.ndarray:
-    """Scores with a large number in place of what is none."""
+def finite(values: ArrayLike) -> np.ndarray:
+    """Scores with a large number in place of NaN and infinity."""
     return np.nan_to_num(np.asarray(values, float), nan=1e6, posinf=1e6, neginf=-1e6)
 
 
-def _model(config: Config, name: str) -> ModelConfig:
-    if name == "vae":
-        return VAEConfig(width=config.width, kl_weight=config.kl_weight)
-    return FlowConfig(hidden=config.hidden)
-
-
 def _loss(config: Config, name: str) -> Loss:
-    losses: dict[str, Loss] = {
-        "cemc": CEMC(),
-        "cetd": CETD(n_step=1),
-        "n-step": CETD(n_step=config.n_step),
-        "ll2td": LL2TD(sigma=config.sigma),
-    }
-    return losses[name]
-
-
-def table(metrics: dict[str, Any]) -> list[Table]:
-    """The scores at the end, one table for each world."""
-    return [_table_of_world(metrics, world) for world in metrics["worlds"]]
-
-
-def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
-    shown = Table(
-        title=f"{world}, β = {metrics['beta']:g}, after {metrics['steps']:,} steps; lower is better",
-        caption=f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; VAE: NLL is a bound",
-    )
-    for column in ("model", "loss", "−ELBO", "NLL", "energy"):
-        shown.add_column(column, justify="left" if column in ("model", "loss") else "right", no_wrap=True)
-    for model, losses in METHODS.items():
-        for loss, words in losses.items():
-            run = select(metrics, world, model, loss)
-            cells = [_interval(run["final"].get(name), 2) for name in ("negative_elbo", "nll")]
-            words += " (stopped)" * (run["stopped"] is not None)
-            shown.add_row(
-                model.upper() if model == "vae" else model,
-                words,
-                *cells,
-                _interval(run["final"]["energy"], 3),
-            )
-        shown.add_section()
-    return shown
-
-
-def select(metrics: dict[str, Any], world: str, model: str, loss: str) -> dict[str, Any]:
-    """The run of one kind."""
-    return next(
-        run for run in metrics["runs"] if (run["world"], run["model"], run["loss"]) == (world, model, loss)
-    )
-
-
-def _interval(found: dict[str, float] | None, digits: int) -> str:
-    if found is None:
-        return ""
-    return f"{found['mean']:.{digits}f} ± {(found['high'] - found['low']) / 2:.{digits}f}"
-
-
-def plot(metrics: dict[str, Any]) -> Figure:
-    """Scores against training steps: VAEs, flows, and the energy distance of both; one row for each world."""
-    canvas, axes = style.figure(len(metrics["worlds"]), 3, size=(3.8, 2.9))
-    for world, row in zip(metrics["worlds"], axes, strict=True):
-        for ax, (model, losses) in zip(row, METHODS.items(), strict=False):
-            for loss, words in losses.items():
-                draw_curve(ax, select(metrics, world, model, loss), SCORES[model], COLOURS[loss], "-", words)
-            _focus(ax, [select(metrics, world, model, loss)[SCORES[model]] for loss in losses])
-            title = "VAE, −ELBO of true futures" if model == "vae" else "flow, NLL of true futures"
-            ax.set_title(f"{world}: {title}", fontsize=9, color=style.INK)
-        for model, losses in METHODS.items():
-            for loss, words in losses.items():
-                line = "-" if model == "vae" else "--"
-                draw_curve(row[2], select(metrics, world, model, loss), "energy", COLOURS[loss], line, words)
-        row[2].set_yscale("log")
-        style.plain_log(row[2].yaxis)
-        row[2].set_title("energy distance to them: VAE —, flow - -", fontsize=9, color=style.INK)
-    for ax in axes[-1]:
-        ax.set_xlabel("training step", fontsize=9)
-    for ax in axes[0, :2]:
-        ax.legend(fontsize=7, frameon=False)
-    return canvas
-
-
-def draw_curve(ax: Axes, run: dict[str, Any], score: str, colour: str, line: str, words: str) -> None:
-    """The mean over seeds and the range of them."""
-    values = finite(run[score])
-    ax.fill_between(
-        run["step"], values.min(axis=1), values.max(axis=1), color=colour, alpha=0.15, linewidth=0
-    )
-    ax.plot(run["step"], values.mean(axis=1), line, color=colour, linewidth=1.3, label=words)
-
-
-def _focus(ax: Axes, curves: list[Any]) -> None:
-    """Leaves out the start, where scores are far above what is to be seen."""
-    later = np.concatenate([finite(curve)[1:].ravel() for curve in curves])
-    low, high = later.min(), np.quantile(later, 0.97)
-    ax.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))
+    """CEMC, one-step CETD, the recipe's n-step CETD, or LL2TD."""
+    others: dict[str, Loss] = {"cemc": CEMC(), "cetd": CETD(n_step=1), "ll2td": LL2TD(sigma=config.sigma)}
+    return others.get(name, config.recipe.loss)

@@ -1,48 +1,44 @@
 """A geometric horizon model against a one-step model unrolled for a Geometric(1−β) number of steps.
 
 For perfect models the two are the same distribution, μ^π_β. Learned ones err in different places: a GHM
-bootstraps and so adds up errors while it is trained, a one-step model adds them up while it is asked. Both are VAEs
-of one architecture, trained side by side on the same transitions; the one-step model is the GHM of β = 0.
+bootstraps, so its errors accumulate in training; those of a one-step model accumulate when it is unrolled. Both are
+VAEs of one architecture, trained side by side on the same transitions; the one-step model is the GHM of β = 0.
 
-For every sample the nearest state of many simulated trajectories from the same (x, a) is sought:
+Each sample is compared with the nearest state of many simulated trajectories from the same (x, a):
 
     error     the distance to it, in units of the true displacement's standard deviation
-    horizon   the time at which the trajectory was there: the same rule for both models, for a sample of a
+    horizon   the time at which the trajectory was there: the same rule for both models, because a sample of a
               GHM has no time of its own
     lost      the share of samples that are farther than 20 such units from every simulated state
 
-Errors are medians over samples: a few lost ones would be all that a mean shows.
+Errors are medians over samples: a few lost ones would dominate a mean.
 
-Fresh simulated futures, treated in the same way, show the least error that can be seen. For the unrolled
-model the errors are also sorted by the number of steps that were really taken.
+Fresh simulated futures, treated in the same way, show the smallest measurable error. For the unrolled model the
+errors are also sorted by the number of steps that were taken.
 
-The paper's picture comes out: the one-step model is better near by, its error grows steadily, that of the GHM
-stays. Where they cross depends on world and budget. In the small, smooth worlds it is late (after 15 and about 40
-steps at the `cpu` size), beyond most of the mass of T, and by the energy distance the unrolled model wins. On the ant
-they are level from 4 to 8 steps, unrolled samples fly off after some twenty, and the GHM wins by far.
+As in the paper, the one-step model is better at short horizons and its error grows steadily, while that of the GHM
+stays level. Where they cross depends on the environment and the budget: late in small, smooth ones, early on the
+ant, where unrolled samples diverge.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
-from scipy.spatial import KDTree
 
-from ggpi.diagnosis.distances import energy_distance
+from ggpi.diagnosis.distances import mean_energy, nearest
 from ggpi.ghm.one_step import after
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.contract import Cells, compute
+from ggpi.lab.cells import Cells, compute
 from ggpi.lab.models.benchmarks import WORLDS, World, check_worlds, gather, pairs
-from ggpi.lab.models.one_step_figure import KINDS, plot, table
 from ggpi.lab.models.scores import draw
 from ggpi.learning.fitting import fit
-from ggpi.learning.losses import CETD
+from ggpi.learning.recipe import CPU, PAPER, Recipe
 
-__all__ = ["Config", "plot", "run", "table"]
 EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
 """Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
 LONGEST = EDGES[-1] - 1
@@ -56,20 +52,8 @@ class Config:
     """Where: point-mass, pendulum, ant."""
     beta: float = 0.9
     """Horizon β."""
-    steps: int = 500_000
-    """Training steps."""
-    batch_size: int = 5_120
-    """Transitions per model and step."""
-    learning_rate: float = 3e-4
-    """Adam's step size."""
-    decay: Literal["linear", "constant"] = "constant"
-    """Whether the step size falls to zero over the run: linear or constant."""
-    kl_weight: float = 20.0
-    """Weight of the KL term in the VAE's loss."""
-    width: int = 128
-    """Units of each hidden layer."""
-    n_step: int = 1
-    """Recorded steps that CETD follows before the model is asked."""
+    recipe: Recipe = PAPER
+    """How both models are trained."""
     num_shared: int = 1_000_000
     """Transitions of random switching among all policies."""
     num_own: int = 100_000
@@ -89,50 +73,31 @@ class Config:
 
     def __post_init__(self):
         check_worlds(self.worlds)
-        if self.num_seeds < 1 or self.num_seeds % self.together or self.decay not in ("linear", "constant"):
-            raise ValueError(
-                "num_seeds a multiple of together, decay linear or constant, "
-                f"got {self.num_seeds}, {self.together}, {self.decay}"
-            )
+        if self.num_seeds < 1 or self.num_seeds % self.together:
+            raise ValueError(f"num_seeds is a multiple of together, got {self.num_seeds}, {self.together}")
 
-    @classmethod
-    def tiny(cls):
-        return cls(
-            worlds=("point-mass",),
-            steps=1_000,
-            batch_size=128,
-            learning_rate=3e-3,
-            decay="linear",
-            kl_weight=1.0,
-            width=32,
-            n_step=20,
-            num_shared=6_400,
-            num_own=6_400,
-            num_pairs=8,
-            num_samples=128,
-            num_paths=64,
-            num_seeds=1,
-            together=1,
-        )
 
-    @classmethod
-    def cpu(cls):
-        return cls(
-            steps=3_000,
-            batch_size=256,
-            learning_rate=1e-3,
-            decay="linear",
-            kl_weight=1.0,
-            n_step=20,
-            num_shared=40_000,
-            num_own=20_000,
-            num_seeds=3,
-            together=3,
-        )
-
-    @classmethod
-    def paper(cls):
-        return cls()
+PRESETS = {
+    "tiny": Config(
+        worlds=("point-mass",),
+        recipe=Recipe(VAEConfig(width=32), steps=1_000, batch_size=128, learning_rate=3e-3),
+        num_shared=6_400,
+        num_own=6_400,
+        num_pairs=8,
+        num_samples=128,
+        num_paths=64,
+        num_seeds=1,
+        together=1,
+    ),
+    "cpu": Config(
+        recipe=replace(CPU, steps=3_000),
+        num_shared=40_000,
+        num_own=20_000,
+        num_seeds=3,
+        together=3,
+    ),
+    "paper": Config(),
+}
 
 
 def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
@@ -150,7 +115,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     )
     return {
         "beta": config.beta,
-        "steps": config.steps,
+        "steps": config.recipe.steps,
         "num_seeds": config.num_seeds,
         "edges": EDGES,
         "worlds": [
@@ -172,23 +137,18 @@ def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
     ghms = fit(
         [world.policy] * config.together,
         data,
-        config.beta,
-        1.0,
+        gamma=config.beta,
+        alpha=1.0,
+        recipe=config.recipe,
         key=jax.random.key(seed),
-        model=VAEConfig(width=config.width, kl_weight=config.kl_weight),
-        loss=CETD(n_step=config.n_step),
-        steps=config.steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        decay=config.decay,
         spec=world.spec,
     )
     states, actions = pairs(world, config.num_pairs, seed + 1_000)
     times = np.random.default_rng(seed).geometric(1 - config.beta, (config.num_pairs, config.num_samples))
     times = np.minimum(times, LONGEST)
     samples = {
-        "ghm": draw(ghms.models[config.beta], states, actions, config.num_samples, seed),
-        "one-step": unrolled(ghms.models[0.0], world, times, states, actions, seed),
+        "ghm": draw(ghms.models[0], states, actions, config.num_samples, seed),
+        "one-step": unrolled(ghms.models[1], world, times, states, actions, seed),
     }
     return measure(config, world, states, actions, times, samples, seed)
 
@@ -229,9 +189,7 @@ def measure(config, world, states, actions, times, samples, seed) -> dict[str, A
                 "by_horizon": by_horizon(errors, horizons),
                 "error": np.median(errors),
                 "lost": (errors > LOST).mean(),
-                "energy": np.mean(
-                    [energy_distance(x / scale, y / scale) for x, y in zip(drawn, true, strict=True)]
-                ),
+                "energy": mean_energy(drawn, true, scale),
             }
             if kind == "one-step":
                 row[kind]["by_steps"] = by_horizon(errors, times)
@@ -240,16 +198,6 @@ def measure(config, world, states, actions, times, samples, seed) -> dict[str, A
     shown = {**{kind: stack[0, pair] for kind, stack in samples.items()}, "truth": true[pair]}
     scatter = {kind: cloud[:, world.shown].round(4) for kind, cloud in shown.items()}
     return {"seeds": rows, "scatter": {**scatter, "start": states[pair, list(world.shown)]}}
-
-
-def nearest(drawn: np.ndarray, paths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance of each sample [P, n, D] to the nearest state of its pair's paths [P, m, T, D], and when that was."""
-    length = paths.shape[2]
-    found = [
-        KDTree(of_pair.reshape(-1, of_pair.shape[-1])).query(np.nan_to_num(cloud, nan=1e3))
-        for cloud, of_pair in zip(drawn, paths, strict=True)
-    ]
-    return np.stack([distance for distance, _ in found]), np.stack([index % length + 1 for _, index in found])
 
 
 def by_horizon(errors: np.ndarray, horizons: np.ndarray) -> list[float | None]:

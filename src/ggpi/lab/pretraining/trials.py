@@ -1,18 +1,20 @@
-"""How well base policies walk, alone and taking turns: trials in fresh worlds, all ants at once."""
+"""How well base policies walk, alone and in turns: trials in new episodes, all ants at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
 
-from ggpi._jax.jit import jit
+from ggpi.data.spaces import state_reader
 from ggpi.envs.ant import CONTROL_STEP, SPEC, SparseAntVector
 from ggpi.lab.pretraining.walking import velocities
 from ggpi.policies.bank import PolicyBank
+from ggpi.rollout.acting import act
+from ggpi.rollout.episodes import Vector, follow
+from ggpi.types import Policy
 
 NOWHERE = (1e6, 1e6)
 """A target that is never reached: the ants walk on for 150 steps."""
@@ -20,7 +22,7 @@ NOWHERE = (1e6, 1e6)
 
 @dataclass(frozen=True)
 class Trial:
-    """Where the ants were, and whose turn it was."""
+    """States of the ants, and the policies that acted."""
 
     states: np.ndarray
     """[T + 1, N, 35]"""
@@ -28,7 +30,7 @@ class Trial:
     """Index of the acting policy, [T, N]."""
 
     def moved(self) -> tuple[np.ndarray, np.ndarray]:
-        """Units per step along the direction of whoever acted, and across it, [T, N] each."""
+        """Units per step along the direction of the acting policy, and across it, [T, N] each."""
         along, across = velocities(self.states[:-1], self.states[1:], self.turns)
         return along * CONTROL_STEP, across * CONTROL_STEP
 
@@ -37,25 +39,14 @@ class Trial:
         return self.states[-1, :, SPEC.index("up_z")] < 0
 
 
-@jit
-def _act(bank: PolicyBank, index: Any, states: Any, key: Any) -> Any:
-    return bank.sample(index, states, key=key)
-
-
-def trial(policies: Sequence[Any], turns: np.ndarray, seed: int) -> Trial:
-    """Lets policy `turns[t, i]` (its index is its direction) move ant i at step t, at most 150 steps."""
+def trial(policies: Sequence[Policy], turns: np.ndarray, seed: int) -> Trial:
+    """Lets policy `turns[t, i]` (its index is its direction) move ant i at step t, for at most 150 steps."""
     steps, ants = turns.shape
-    env = SparseAntVector(ants, target=NOWHERE)
-    bank = PolicyBank(policies)
-    state, _ = env.reset(seed=seed)
-    states = [state]
-    for now, key in zip(turns, jax.random.split(jax.random.key(seed), steps), strict=True):
-        action = _act(bank, now.astype(np.int32), state, key)
-        state, _, terminated, truncated, info = env.step(np.asarray(action))
-        for i in np.flatnonzero(terminated | truncated):
-            state[i] = info["final_obs"][i]
-        states.append(state)
-    return Trial(np.stack(states), turns)
+    env, bank = SparseAntVector(ants, target=NOWHERE), PolicyBank(policies)
+    copies = Vector(env, state_reader(env.single_observation_space), seed)
+    keys, first = jax.random.split(jax.random.key(seed), steps), copies.state
+    moved = follow(copies, lambda t, states: act(bank, turns[t].astype(np.int32), states, keys[t]), steps)
+    return Trial(np.stack([first, *(step.next_state for step in moved)]), turns)
 
 
 def one_each(num_policies: int, steps: int, ants: int) -> np.ndarray:

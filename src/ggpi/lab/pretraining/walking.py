@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ggpi.envs.ant import CONTROL_STEP, INDEX, SPEC, SparseAntVector
+from ggpi.envs.directions import HEADINGS
 
-HEADINGS = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]], np.float32)
 UP_Z = SPEC.index("up_z")
 
 

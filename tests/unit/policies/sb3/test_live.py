@@ -154,7 +154,7 @@ def test_its_evaluation_loop_takes_an_agent(env):
     make = (lambda a: lambda s: a) if env == "CartPole-v1" else (lambda a: lambda s: jnp.full(1, 2.0 * a - 1))
     policies = [policy_from(make(a), space, name=str(a)) for a in range(2)]
     data = collect(env, policies, 300, switch_every=10)
-    ghms = fit(policies, data, 0.9, 0.1, key=jax.random.key(0), steps=2, batch_size=32)
+    ghms = fit(policies, data, gamma=0.9, alpha=0.1, key=jax.random.key(0), steps=2, batch_size=32)
     rewards = []
     for _ in range(2):
         agent = GGPIAgent(ghms, target([0.0], 1.0, [0]), depth=1, num_samples=4, seed=5)

@@ -193,7 +193,7 @@ def test_collect_and_fit():
     greedy = data.behaviour == 1
     np.testing.assert_array_equal(data.action[greedy], policies[1].mode(data.state[greedy]))
     small = ggpi.ghm.vae.VAEConfig(width=16, depth=1)
-    ghms = ggpi.fit(policies, data, 0.9, 0.5, key=KEY, model=small, steps=4, batch_size=32)
+    ghms = ggpi.fit(policies, data, gamma=0.9, alpha=0.5, key=KEY, model=small, steps=4, batch_size=32)
     assert ghms.policies == tuple(policies)
 
 
@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_named_before_a_step():
         ggpi.collect("Acrobot-v1", [acrobot], 10, num_envs=1)
     data = ggpi.collect("Pendulum-v1", [loaded("sac-pendulum")], 300, num_envs=2)
     with pytest.raises(ValueError, match=r"policy 1 \(a2c-cartpole\) cannot act on states of shape \(3,\)"):
-        ggpi.fit([loaded("sac-pendulum"), loaded("a2c-cartpole")], data, 0.9, 0.5, key=KEY)
+        ggpi.fit([loaded("sac-pendulum"), loaded("a2c-cartpole")], data, gamma=0.9, alpha=0.5, key=KEY)
 
 
 def policy_of_size(size):

@@ -1,0 +1,261 @@
+"""`ggpi play MODELS --reward …`: an agent in the environment of its models, for a reward that nobody trained on."""
+
+import contextlib
+import functools
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from rich.table import Table
+
+from ggpi.agent.agent import GGPIAgent
+from ggpi.agent.warnings import NoRewardWarning
+from ggpi.cli.comparison_report import write_comparison
+from ggpi.cli.diagnose_report import read_models
+from ggpi.cli.fit_directory import World, read_world, trusted
+from ggpi.diagnosis.comparison import compare
+from ggpi.diagnosis.report import names as distinct
+from ggpi.envs import opengl
+from ggpi.ghm.base import GHMs
+from ggpi.lab.film import check_film_name, film
+from ggpi.progress import progress
+from ggpi.rewards import Reward, Target
+from ggpi.rewards.text import read_python, read_reward
+from ggpi.rollout.episodes import Singles, follow
+
+Add = Callable[[gymnasium.Env], None]
+UNSEEN = (
+    "all plans were worth 0 in every step: no sampled future reached the reward, so policies were chosen at random. "
+    "Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, such as "
+    "a target with a larger radius"
+)
+
+
+@dataclass(frozen=True)
+class PlayConfig:
+    """How an agent plays."""
+
+    reward: str
+    """In words, see `ggpi.rewards.text`."""
+    depth: int = 2
+    samples: int = 100
+    episodes: int = 5
+    max_steps: int = 1000
+    seed: int = 0
+    terminal: str | None = None
+    """FILE.py:FUNCTION that tells of a state whether the world ends there."""
+    env: str | None = None
+    """The environment with its module, such as boat:Boat-v0, if that has to be imported."""
+    first_actions: str | None = None
+    """head, all, step or a number; see `ggpi.GGPIAgent`."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What happened in one episode."""
+
+    rewards: np.ndarray
+    """The reward of each step."""
+    policies: np.ndarray
+    """The policy that was followed in each step: the head of the best switching policy."""
+    end: str
+    is_sighted: bool = True
+    """Whether any plan had a value other than 0."""
+
+
+def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
+    """Episodes of an agent, as a table; filmed if asked."""
+    if video is not None:
+        check_film_name(video)
+    world, ghms, reward, terminal = _prepared(models, config)
+    agent = _agent(ghms, reward, config, terminal, config.depth)
+    with progress(config.episodes, "playing") as advance, _filming(world, video) as (env, add):
+        episodes = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoRewardWarning)  # of one state; below it is of all
+            for i in range(config.episodes):
+                told = functools.partial(advance, i)
+                episodes.append(run_episode(agent, reward, env, world, config, i, add, told))
+        advance(config.episodes, "")
+    if not any(episode.is_sighted for episode in episodes):
+        warnings.warn(UNSEEN.format(config.samples, config.depth), NoRewardWarning, stacklevel=2)
+    return table(episodes, config, reward, ghms.gamma, distinct(ghms.policies))
+
+
+def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
+    """Base policies, random switching and agents up to the given depth on the same episodes, as a table."""
+    world, ghms, reward, terminal = _prepared(models, config)
+    depths = range(1, config.depth + 1)
+    agents = {
+        f"GGPI depth {m}" if m > 1 else "GPI": _agent(ghms, reward, config, terminal, m) for m in depths
+    }
+    found = compare(
+        world.make,
+        ghms,
+        reward,
+        agents=agents,
+        episodes=config.episodes,
+        max_steps=config.max_steps,
+        keys=world.keys or None,
+        seed=config.seed,
+    )
+    return write_comparison(found, config.reward, out)
+
+
+def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Any]:
+    """Everything that play needs, after everything that can be checked before the first step."""
+    for name in ("episodes", "max_steps"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"{name} is at least 1, got {getattr(config, name)}")
+    world, ghms = trusted(read_world(models), config.env, models), read_models(models)
+    reward = read_reward(config.reward, world.spec)
+    terminal = read_python(config.terminal) if config.terminal else None
+    if terminal is not None and not callable(terminal):
+        raise ValueError(f"--terminal names a function of the state, {config.terminal} is {terminal!r}")
+    return world, ghms, reward, terminal
+
+
+def _agent(ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Any, depth: int) -> GGPIAgent:
+    given = config.first_actions
+    first_actions: Any = int(given) if given is not None and given.isdecimal() else given
+    return GGPIAgent(
+        ghms,
+        reward,
+        depth=depth,
+        num_samples=config.samples,
+        first_actions=first_actions,
+        terminal=terminal,
+    )
+
+
+def run_episode(
+    agent: GGPIAgent,
+    reward: Reward,
+    env: gymnasium.Env,
+    world: World,
+    config: PlayConfig,
+    i: int,
+    add: Add,
+    told: Callable[[str], None],
+) -> Episode:
+    """One episode until the environment ends it; the same seed, the same episode."""
+    key, plans = jax.random.fold_in(jax.random.key(config.seed), i), []
+    copies = Singles.reset([env], world.reader(env), [config.seed + i])
+    add(env)
+
+    def choose(t: int, states: np.ndarray) -> np.ndarray:
+        plans.append(agent.plan(states[0], key=jax.random.fold_in(key, t)))
+        return plans[-1].action[None]
+
+    rewards, end = [], "max-steps"
+    for step in follow(copies, choose, config.max_steps):
+        rewards.append(_reward(reward, step.state[0], step.action[0], step.next_state[0]))
+        add(env)
+        told(f"step {len(rewards)}")
+        if step.ended[0]:
+            end = "terminated" if step.is_done[0] else "time"
+    heads = np.array([agent.gsps[int(plan.best)].head for plan in plans])
+    return Episode(np.array(rewards), heads, end, any(np.any(plan.value) for plan in plans))
+
+
+def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
+    given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
+    return float(reward.values(*given))
+
+
+@contextlib.contextmanager
+def _filming(world: World, video: Path | None) -> Iterator[tuple[gymnasium.Env, Add]]:
+    """The environment, and what adds its picture to the film."""
+    if video is None:
+        env = world.make()
+        try:
+            yield env, lambda env: None
+        finally:
+            env.close()
+        return
+    if kind := opengl.choose():
+        os.environ.setdefault("MUJOCO_GL", kind)  # before MuJoCo is imported
+    _check_video(world, video)
+    env = world.make(render_mode="rgb_array")
+    try:
+        with film(video, env.metadata.get("render_fps") or 16) as add:
+            yield env, lambda env: add(_picture(env))
+    finally:
+        env.close()
+
+
+def _check_video(world: World, video: Path) -> None:
+    """Before the first step: can this world be filmed?"""
+    try:
+        import imageio_ffmpeg  # noqa: F401
+    except ImportError as error:
+        raise ModuleNotFoundError("--video needs an extra: pip install '.[video]' in the checkout") from error
+    env = world.make()
+    modes = env.metadata.get("render_modes") or []
+    env.close()
+    if "rgb_array" not in modes:
+        raise ValueError(f"{world.env} cannot be filmed: it has no rgb_array among its render modes {modes}")
+    video.parent.mkdir(parents=True, exist_ok=True)
+
+
+def _picture(env: gymnasium.Env) -> np.ndarray:
+    """A picture of the environment; each graphics library fails in its own way."""
+    name = env.spec.id if env.spec else str(env)
+    try:
+        return np.asarray(env.render())
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise ValueError(
+            f"no picture of {name}: {error}; most need pygame, which pip install '.[video]' in the checkout brings"
+        ) from error
+    except Exception as error:
+        hint = opengl.MISSING.format(why=" ".join(str(error).split()))
+        said = hint if hasattr(env.unwrapped, "mujoco_renderer") else repr(error)
+        raise ValueError(f"no picture of {name}: {said}") from error
+
+
+def table(
+    episodes: list[Episode], config: PlayConfig, reward: Reward, gamma: float, names: list[str]
+) -> Table:
+    """One row per episode, and their mean; for a target also when it was reached."""
+    shown = Table(title=f"{config.reward}, depth {config.depth}", title_justify="left")
+    columns = ["episode", "steps", "end", "sum of rewards", f"return, γ = {gamma:g}"]
+    rows = [[str(i), str(len(one.rewards)), one.end, *_sums([one], gamma)] for i, one in enumerate(episodes)]
+    steps = np.mean([len(episode.rewards) for episode in episodes])
+    mean = ["mean", f"{steps:.1f}", "", *_sums(episodes, gamma)]
+    if isinstance(reward.values, Target):
+        columns.append("reached in step")
+        reached = [np.flatnonzero(episode.rewards > 0) for episode in episodes]
+        for row, when in zip(rows, reached, strict=True):
+            row.append(str(when[0] + 1) if len(when) else "never")
+        mean.append(f"{np.mean([len(when) > 0 for when in reached]):.0%} reached")
+    for column in columns:
+        shown.add_column(column, justify="right")
+    shown.add_column("policies")
+    for row, episode in zip(rows, episodes, strict=True):
+        shown.add_row(*row, _shares(episode, names))
+    if len(episodes) > 1:
+        shown.add_section()
+        shown.add_row(*mean, "")
+    return shown
+
+
+def _sums(episodes: list[Episode], gamma: float) -> list[str]:
+    """Means of Σ R and of Σ γᵗ R over episodes."""
+    plain = np.mean([episode.rewards.sum() for episode in episodes])
+    discounted = np.mean([episode.rewards @ gamma ** np.arange(len(episode.rewards)) for episode in episodes])
+    return [f"{plain:.4g}", f"{discounted:.4g}"]
+
+
+def _shares(episode: Episode, names: list[str]) -> str:
+    """Which policies were followed how often, and how often the agent changed its mind."""
+    counts = Counter(episode.policies.tolist()).most_common()
+    shares = ", ".join(f"{names[k]} {count / len(episode.policies):.0%}" for k, count in counts)
+    changes = int((np.diff(episode.policies) != 0).sum())
+    return f"{shares}; {changes} changes"

@@ -1,0 +1,8 @@
+"""The four directions in the plane, in the order in which all policies, models and tables name them."""
+
+import numpy as np
+
+DIRECTIONS = {"right": (1, 0), "up": (0, 1), "left": (-1, 0), "down": (0, -1)}
+"""Name → (x, y)."""
+HEADINGS = np.array(list(DIRECTIONS.values()), np.float32)
+"""The same as unit vectors [4, 2]."""
