@@ -61,7 +61,7 @@ def _verify_object(value: Any, where: str, lead: Lead) -> None:
         if not fits(part, hints[field.name], with_axes=not is_network):
             raise PartError(name, f"expected {_called(hints[field.name])}, got {_described(part)}")
         if is_network and not _is_sound(part, field.name in BOUNDS):
-            raise PartError(name, "has numbers that are not finite")
+            raise PartError(name, "contains NaN or infinity")
     try:
         if not getattr(value, "checks_its_parts", False):
             for field in dataclasses.fields(value):
