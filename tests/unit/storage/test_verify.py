@@ -44,7 +44,12 @@ FIELDS = [
     ("choice-policy", ("num_actions",), 4, "outputs for 4 actions"),
     ("simulator", ("horizon",), 1.0, "γ lies in"),
     ("simulator", ("longest",), 10**12, "starts are not"),
-    ("policy-bank", ("members",), {"tuple": [{"tuple": [0, 0]}, {"tuple": [1]}]}, "must hold each policy once"),
+    (
+        "policy-bank",
+        ("members",),
+        {"tuple": [{"tuple": [0, 0]}, {"tuple": [1]}]},
+        "must hold each policy once",
+    ),
     ("policy-bank", ("arrays", 0, "gain"), None, "gain: expected"),
     ("targets-reward", ("values", "values", "indices"), {"tuple": [0]}, "place has shape"),
     ("target-reward", ("form",), "often", "form: expected"),
