@@ -1,8 +1,7 @@
 """`ggpi fit --env ID --policies a.zip b.zip`: models of policies of your own.
 
-Everything that can be wrong is found before the first step: the environment, its spaces, the policies' files and
-whether they belong there, names, horizons, and the directory. Transitions are collected by the policies taking turns,
-or read. Re-running the same command resumes an interrupted fit.
+Everything is checked before the first step: the environment, its spaces, policies, names, horizons and the directory.
+Transitions are collected by the policies taking turns, or read. Re-running the same command resumes an interrupted fit.
 """
 
 import contextlib

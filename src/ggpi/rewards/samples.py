@@ -57,6 +57,7 @@ def checked_samples(states: ArrayLike, actions: ArrayLike | None, rewards: Array
 
 
 def checked_form(form: str) -> Form:
+    """The form of a reward, if it is one."""
     for known in FORMS:
         if form == known:
             return known
