@@ -21,7 +21,6 @@ steps change little that can be seen, records are thinned to even spacing on a l
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +30,7 @@ from ggpi import envs
 from ggpi.envs.examples import CETD_LOGITS
 from ggpi.ghm import ExactGHM, cemc, cetd, polynomial_steps
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 
 WORLDS = {"interior": "Fig 8: all states recur", "boundary": "Fig 9: the first state is left for ever"}
 
@@ -70,7 +69,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Errors of both learners in both worlds, and a path of CETD.
 
     Paper: Fig 8, Fig 9, Thm 6.3
@@ -97,7 +96,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def learn(config: Config, world: str, learner: str) -> dict[str, Any]:
+def learn(config: Config, world: str, learner: str) -> Metrics:
     """Runs one learner from every seed; keeps its errors, and the first seed's path.
 
     Paper: Fig 9
