@@ -4,7 +4,7 @@
 
 One Q-function gives the greedy policy, those of Markov policies GPI, those of a suffix-closed set of
 switching policies GGPI, for which Q^{π′} ≥ max_ν Q^ν. Without closure there is no such promise, so an
-open set is refused.
+open set raises an error.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _check_closed(q: QValues, allow_open_set: bool) -> None:
     if not allow_open_set:
         raise ValueError(
             f"{said}, so improvement is not guaranteed; evaluate suffix_closure(gsps), "
-            "or pass allow_open_set=True to go on"
+            "or pass allow_open_set=True to continue"
         )
     warnings.warn(f"{said}; the improved policy may be worse than its parts", OpenSetWarning, stacklevel=3)
 

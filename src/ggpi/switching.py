@@ -200,8 +200,8 @@ def compositions(
     num_policies, depth = whole(num_policies, "num_policies"), whole(depth, "depth")
     if last is not None and not 0 <= last < num_policies:
         raise IndexError(f"the last policy is one of 0 to {num_policies - 1}, got {last}")
-    given = reals(alpha, "α")
-    alphas = tuple(given.ravel().tolist()) * (depth - 1 if given.ndim == 0 else 1)
+    numbers = reals(alpha, "α")
+    alphas = tuple(numbers.ravel().tolist()) * (depth - 1 if numbers.ndim == 0 else 1)
     if len(alphas) != depth - 1:
         raise ValueError(f"depth {depth} has {depth - 1} switches, got {len(alphas)} α's")
     endings = range(num_policies) if last is None else (last,)

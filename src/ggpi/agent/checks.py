@@ -1,4 +1,4 @@
-"""What an agent is given, checked before it plans: models, policies, a set, first actions, terminals and states.
+"""Checks of an agent's arguments before it plans: models, policies, a set, first actions, terminals and states.
 
 JAX reads the nearest entry where an index is out of range, and NaN compares false with all: what is wrong has to be
 found before numbers are computed.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
 from ggpi.evaluation.rewards import UNTRACEABLE
@@ -46,7 +47,7 @@ class Spaces:
 
 
 def check_policies(ghms: GHMs) -> None:
-    """Refuses policies whose code was not saved with the models."""
+    """Raises for policies whose code was not saved with the models."""
     lacking = [policy.name for policy in ghms.policies if isinstance(policy, Foreign)]
     if lacking:
         raise ValueError(
@@ -101,12 +102,12 @@ def _checked_action(
 ) -> jax.ShapeDtypeStruct:
     """The shape of an action, after a try of every policy with every model, on shapes alone."""
     everyone = tuple(range(len(ghms.policies)))
-    asked = jax.ShapeDtypeStruct((len(everyone), 1, *state.shape), state.dtype)
-    action, key = asked, jax.random.key(0)
+    shape = jax.ShapeDtypeStruct((len(everyone), 1, *state.shape), state.dtype)
+    action, key = shape, jax.random.key(0)
     for horizon in sampler.horizons:
         try:
-            action = eqx.filter_eval_shape(sampler.act, everyone, asked, key=key)
-            eqx.filter_eval_shape(sampler.jump, everyone, horizon, asked, action, key=key)
+            action = eqx.filter_eval_shape(sampler.act, everyone, shape, key=key)
+            eqx.filter_eval_shape(sampler.jump, everyone, horizon, shape, action, key=key)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"models at horizon {horizon} over states of shape {list(state.shape)} do not go together with the "
@@ -115,22 +116,22 @@ def _checked_action(
     return jax.ShapeDtypeStruct(action.shape[2:], action.dtype)
 
 
-def checked_states(given: Any, spaces: Spaces) -> tuple[jax.Array, tuple[int, ...]]:
-    """One state or a batch as it was given, and the shape of the batch: () for a single state."""
-    given, wanted = np.asarray(given), spaces.state.shape
-    batch = given.shape[: given.ndim - len(wanted)]
-    if given.ndim < len(wanted) or given.shape[len(batch) :] != wanted or len(batch) > 1:
+def checked_states(state: ArrayLike, spaces: Spaces) -> tuple[jax.Array, tuple[int, ...]]:
+    """One state or a batch as an array, and the shape of the batch: () for a single state."""
+    array, wanted = np.asarray(state), spaces.state.shape
+    batch = array.shape[: array.ndim - len(wanted)]
+    if array.ndim < len(wanted) or array.shape[len(batch) :] != wanted or len(batch) > 1:
         shapes = f"a state has shape {list(wanted)}, a batch {['B', *wanted]}"
-        raise ValueError(f"{shapes}; got {list(given.shape)}")
-    if not given.size:
-        raise ValueError(f"there is no state to act in: the batch has shape {list(given.shape)}")
+        raise ValueError(f"{shapes}; got {list(array.shape)}")
+    if not array.size:
+        raise ValueError(f"there is no state to act in: the batch has shape {list(array.shape)}")
     if spaces.sizes is not None:
-        _check_numbers(given, spaces.sizes[0])
-    states = jnp.asarray(given, spaces.state.dtype)
+        _check_numbers(array, spaces.sizes[0])
+    states = jnp.asarray(array, spaces.state.dtype)
     finite = np.isfinite(np.asarray(states))
     if not finite.all():
         at = tuple(map(int, np.argwhere(~finite)[0]))
-        raise ValueError(f"a state is finite numbers, got {given[at]} at index {at}")
+        raise ValueError(f"a state is finite numbers, got {array[at]} at index {at}")
     return states, batch
 
 
@@ -190,18 +191,20 @@ def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:
     return alphas
 
 
-def checked_first_actions(given: Any, num_actions: int | None, ghms: GHMs) -> Any:
+def checked_first_actions(
+    chosen: Literal["head", "all", "step"] | int | None, num_actions: int | None, ghms: GHMs
+) -> Literal["head", "all", "step"] | int:
     """Which first actions are scored: "head", "all", "step", or how many of each head's."""
     is_exact = isinstance(ghms.segment(0, None), ExactGHM)
-    if given is None:
+    if chosen is None:
         return "all" if is_exact else "head"
-    if given in ("all", "step") and num_actions is None:
+    if chosen in ("all", "step") and num_actions is None:
         raise ValueError("continuous actions cannot all be scored; give 'head' or how many to score")
-    if given == "step" and not is_exact and ghms.one_step is None:
+    if chosen == "step" and not is_exact and ghms.one_step is None:
         raise ValueError(
             "first_actions='step' needs a model of the next state, which these models lack; ggpi.fit learns one when "
             "actions are discrete. Fit again, or give 'head'"
         )
-    if given not in ("head", "all", "step") and (not isinstance(given, int) or given < 1):
-        raise ValueError(f"first_actions is 'head', 'all', 'step' or a number of at least 1, got {given!r}")
-    return given
+    if chosen not in ("head", "all", "step") and (not isinstance(chosen, int) or chosen < 1):
+        raise ValueError(f"first_actions is 'head', 'all', 'step' or a number of at least 1, got {chosen!r}")
+    return chosen

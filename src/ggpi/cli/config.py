@@ -72,19 +72,25 @@ def add_fields(parser: argparse.ArgumentParser, title: str, config: object, pref
 class _Read(argparse.Action):
     """Reads the words of an option as its field's type."""
 
-    def __init__(self, hint: Any, **settings: Any):
+    def __init__(self, hint: object, **settings: Any):
         self.hint = hint
         super().__init__(nargs=_nargs(hint), metavar=_metavar(hint), **settings)
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[str] | None,
+        option_string: str | None = None,
+    ) -> None:
         try:
-            value = _read(self.hint, values if isinstance(values, list) else [values])
+            value = _read(self.hint, [values] if isinstance(values, str) else list(values or ()))
         except (ValueError, ZeroDivisionError) as error:
             raise argparse.ArgumentError(self, str(error)) from error
         setattr(namespace, self.dest, value)
 
 
-def _read(hint: Any, words: Sequence[str]) -> Any:
+def _read(hint: object, words: Sequence[str]) -> Any:
     """A value of a type from the words of an option."""
     inner = typing.get_args(hint)
     if _is_optional(hint):
@@ -111,14 +117,14 @@ def _number(kind: type[int] | type[float], word: str) -> float:
         raise ValueError(f"expected {expected}, got {word!r}") from error
 
 
-def _nargs(hint: Any) -> str | int | None:
+def _nargs(hint: object) -> str | int | None:
     hint, inner = _without_none(hint), typing.get_args(_without_none(hint))
     if typing.get_origin(hint) is not tuple:
         return None
     return "*" if inner[-1] is ... else len(inner)
 
 
-def _metavar(hint: Any) -> str | tuple[str, ...]:
+def _metavar(hint: object) -> str | tuple[str, ...]:
     hint, inner = _without_none(hint), typing.get_args(_without_none(hint))
     if typing.get_origin(hint) is typing.Literal:
         return f"{{{','.join(map(str, inner))}}}"
@@ -128,11 +134,11 @@ def _metavar(hint: Any) -> str | tuple[str, ...]:
     return METAVARS.get(hint, "TEXT")
 
 
-def _is_optional(hint: Any) -> bool:
+def _is_optional(hint: object) -> bool:
     return typing.get_origin(hint) in (UnionType, typing.Union)
 
 
-def _without_none(hint: Any) -> Any:
+def _without_none(hint: object) -> Any:
     """X of X | None."""
     return (
         next(part for part in typing.get_args(hint) if part is not NoneType) if _is_optional(hint) else hint

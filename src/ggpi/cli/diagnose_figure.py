@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ggpi.data import Transitions
 from ggpi.diagnosis import Truth, true_futures
 from ggpi.diagnosis.distances import energy_distance
 from ggpi.diagnosis.report import names as distinct
@@ -16,6 +17,7 @@ from ggpi.diagnosis.samples import draw
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.lab import style
+from ggpi.types import GHM
 
 UNITS = (("x", "y", "z"), ("vx", "vy", "vz"))
 """Names of coordinates that have one unit; so have the cosine and the sine of an angle."""
@@ -43,7 +45,9 @@ class Panel(NamedTuple):
     is_change: bool
 
 
-def picture(ghms: GHMs, source: Any, names: Sequence[str], keys: Sequence[str], seed: int) -> Figure:
+def picture(
+    ghms: GHMs, source: str | Transitions, names: Sequence[str], keys: Sequence[str], seed: int
+) -> Figure:
     """A row for each policy and a column for each horizon; axes are the two coordinates where the row is worst."""
     horizons = [None, *ghms.alphas]
     canvas, axes = style.figure(len(ghms.policies), len(horizons), size=(3.4, 3.0))
@@ -68,7 +72,7 @@ def widest(truth: Truth) -> int:
     return int(np.argmax(spreads.mean(axis=1)))
 
 
-def panel(model: Any, truth: Truth, pair: int, seed: int) -> Panel:
+def panel(model: GHM, truth: Truth, pair: int, seed: int) -> Panel:
     """One pair's futures; changes of many states where each has only one future."""
     drawn = draw(model, truth.state, truth.action, truth.future.shape[1], key=jax.random.key(seed))
     is_change = truth.future.shape[1] == 1

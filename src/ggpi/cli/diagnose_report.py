@@ -13,6 +13,7 @@ from ggpi.cli.diagnose_figure import picture
 from ggpi.cli.fit_directory import look, read_world
 from ggpi.cli.fit_environment import read_data
 from ggpi.cli.verdict_table import verdict_table
+from ggpi.data import Transitions
 from ggpi.diagnosis import diagnose
 from ggpi.ghm import GHMs
 from ggpi.lab.contract import write_figure
@@ -84,13 +85,13 @@ def state_names(models: Path, env: str | None, keys: Sequence[str], size: int) -
     return found if len(found) == size else tuple(f"x{i}" for i in range(size))
 
 
-def read_source(env: str | None, data: str | None, keys: Sequence[str] = ()) -> Any:
+def read_source(env: str | None, data: str | None, keys: Sequence[str] = ()) -> str | Transitions:
     """An environment's id, or the transitions of a file or of a Minari dataset."""
-    if (env is None) == (data is None):
-        raise ValueError("give the truth: either --env ID or --data FILE.npz (or a Minari dataset)")
-    if data is None:
+    if env is not None and data is None:
         return env
-    return read_data(data, keys)
+    if data is not None and env is None:
+        return read_data(data, keys)
+    raise ValueError("give the truth: either --env ID or --data FILE.npz (or a Minari dataset)")
 
 
 def tables(numbers: dict[str, Any]) -> RenderableType:

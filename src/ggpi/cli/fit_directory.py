@@ -94,7 +94,7 @@ def look(
 def _names(env: gymnasium.Env, size: int, given: tuple[str, ...]) -> tuple[str, ...]:
     """The given names, or those that are known; x3, or the next free one, for what has none."""
     inner = env.unwrapped
-    spec = getattr(inner, "spec_of_state", None) or getattr(getattr(inner, "world", None), "spec", None)
+    spec = getattr(inner, "spec_of_state", None) or getattr(getattr(inner, "environment", None), "spec", None)
     known = spec.names if spec else NAMES.get((env.spec.name if env.spec else "").split("_")[0], ())
     if len(given) > size or len(set(given)) < len(given):
         raise ValueError(

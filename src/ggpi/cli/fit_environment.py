@@ -42,6 +42,7 @@ from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import Foreign, load
 from ggpi.switching import beta_of
+from ggpi.types import Key
 
 LIKELIHOODS = ("cetd", "cemc")
 """Losses that are negative log-likelihoods, which knowing nothing can be compared with."""
@@ -245,7 +246,7 @@ def held_out_losses(ghms: GHMs, out: Path) -> np.ndarray:
     return np.array(json.loads(last)["held_out"]).reshape(-1, len(ghms.policies))
 
 
-def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: Any) -> dict[str, Any]:
+def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: Key) -> dict[str, Any]:
     """Numbers and a verdict from the episodes that `fit` held out, without a step of the environment.
 
     Losses that are no likelihoods (None) are not judged.

@@ -56,26 +56,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_agent_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    group = parser.add_argument_group("planning")
+    group.add_argument(
         "--depth",
         type=int,
         default=2,
         metavar="N",
         help="planning depth; 1 is plain GPI, each extra level adds one policy switch (default: 2)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--samples",
         type=int,
         default=100,
         metavar="N",
         help="samples for each switching policy (default: 100)",
     )
-    parser.add_argument(
+    group.add_argument(
         "--terminal",
         metavar="FILE.py:NAME",
         help="JAX predicate state → bool marking terminal states (use | and &, not or/and); runs FILE.py",
     )
-    parser.add_argument(
+    group.add_argument(
         "--first-actions",
         metavar="WHICH",
         help="how the first action is chosen. head: by the best plan's first policy; step, all: score every discrete "

@@ -109,7 +109,7 @@ def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
     return write_comparison(found, config.reward, out)
 
 
-def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Any]:
+def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Callable[..., Any] | None]:
     """Everything that play needs, after everything that can be checked before the first step."""
     for name in ("episodes", "max_steps"):
         if getattr(config, name) < 1:
@@ -122,7 +122,9 @@ def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, An
     return world, ghms, reward, terminal
 
 
-def _agent(ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Any, depth: int) -> GGPIAgent:
+def _agent(
+    ghms: GHMs, reward: Reward, config: PlayConfig, terminal: Callable[..., Any] | None, depth: int
+) -> GGPIAgent:
     given = config.first_actions
     first_actions: Any = int(given) if given is not None and given.isdecimal() else given
     return GGPIAgent(
@@ -161,12 +163,13 @@ def run_episode(
         report(f"step {len(rewards)}")
         if step.ended[0]:
             end = "terminated" if step.is_done[0] else "time"
-    heads = np.array([agent.gsps[int(plan.best)].head for plan in plans])
+    heads = np.array([plan.gsps[int(plan.best)].head for plan in plans])
     return Episode(np.array(rewards), heads, end, any(np.any(plan.value) for plan in plans))
 
 
 def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
     given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
+    assert callable(reward.values)
     return float(reward.values(*given))
 
 

@@ -45,11 +45,11 @@ def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike)
 def _accuracy(closed: GSPs, gsps: GSPs, ghms: GHMs, reward: Reward) -> Accuracy:
     """How far the values can be told apart: an error of each segment's solver adds to those of its suffix."""
     of_first = {(gsp.head, gsp.alphas[0] if gsp.alphas else None) for gsp in closed}
-    largest = np.abs(reward.values).max()
+    largest = np.abs(reward.table).max()
     worst = max(ghms.segment(*first).error(largest) for first in of_first)
     error = ghms.gamma / (1 - ghms.gamma) * closed.depth * worst
-    one_sign = (reward.values >= 0).all() or (reward.values <= 0).all()
-    absolute = Reward(reward.form, np.abs(reward.values))
+    one_sign = (reward.table >= 0).all() or (reward.table <= 0).all()
+    absolute = Reward(reward.form, np.abs(reward.table))
     return Accuracy(RESOLUTION, error, None if one_sign else lambda: evaluate(gsps, ghms, absolute).array)
 
 
@@ -80,7 +80,7 @@ def _by_first_segment(gsps: GSPs, length: int) -> dict[tuple[int, float | None],
 
 
 def _segment_target(gsp: GSP, g: dict, pis: list, r_pis: list, ghms: GHMs) -> np.ndarray:
-    """What the first segment's end is worth: f(X^(1)) in the recursion of the module's docstring."""
+    """The value of the first segment's end: f(X^(1)) in the recursion of the module's docstring."""
     if len(gsp) == 1:
         return r_pis[gsp.head]
     alpha, following = gsp.alphas[0], gsp.policies[1]

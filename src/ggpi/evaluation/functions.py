@@ -1,6 +1,6 @@
 """Functions that users give, such as rewards: their errors without JAX's frames, and indices that JAX would not check.
 
-JAX reads the nearest entry where an index is out of range: `s[9]` of a state with three numbers is `s[2]`. When a
+JAX reads the nearest entry where an index is out of range: `s[9]` of a state with three coordinates is `s[2]`. When a
 function is traced, an index in range becomes a plain slice. Where there is anything else, the function is run on two
 states with every index checked; one that is out of range in the same way in both does not depend on the state.
 """
@@ -29,9 +29,9 @@ class UserError(Exception):
 def guarded(function: Callable[..., Any], untraceable: tuple[type[Exception], ...]) -> Callable[..., Any]:
     """The function as an array; what it raises, but for errors of tracing, is the cause of a `UserError`."""
 
-    def call(*given: Any) -> Any:
+    def call(*sample: Any) -> Any:
         try:
-            return jnp.asarray(function(*given))
+            return jnp.asarray(function(*sample))
         except untraceable:
             raise
         except Exception as error:
@@ -54,7 +54,7 @@ def blamed(error: BaseException) -> tuple[str, BaseException]:
     return f"{error!r}{place}", error.with_traceback(kept)
 
 
-def wrong_index(function: Callable[..., Any], jaxpr: Any, given: tuple[jax.ShapeDtypeStruct, ...]) -> str:
+def wrong_index(function: Callable[..., Any], jaxpr: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> str:
     """Which index of a traced function is out of range whatever the state is, in words; empty if none is."""
     if not any(name in str(jaxpr) for name in ("dynamic_slice[", "gather[")):
         return ""
@@ -64,7 +64,7 @@ def wrong_index(function: Callable[..., Any], jaxpr: Any, given: tuple[jax.Shape
     found = set()
     for number in EXAMPLES:
         try:
-            error, _ = checked(*(_example(part, number) for part in given))
+            error, _ = checked(*(_example(part, number) for part in shapes))
         except Exception:  # what cannot be checked, such as callbacks, is left alone
             return ""
         found.add((error.get() or "").strip())

@@ -1,4 +1,4 @@
-"""What can be asked of samples: values of a set of switching policies in some states, in calls that fit into memory.
+"""Queries of a sampled evaluator: values of a set of switching policies in some states, in calls that fit into memory.
 
 A query is an `equinox.Module`: its tree, its Sampler, its reward, the states [B, …] and the first actions to score
 [K, B, C, …] (None leaves them to the heads, sample by sample). All arrays are arguments of one compiled program, so
@@ -100,8 +100,8 @@ class Jump(AbstractQuery):
         actions = self.actions
         if actions is not None:
             actions = actions.reshape(len(actions), -1, *actions.shape[3:])
-        given = self.tree, self.sampler, self._starts, actions, num_samples
-        return draw(*given, form=self.reward.form, key=key)
+        parts = self.tree, self.sampler, self._starts, actions
+        return draw(*parts, num_samples, form=self.reward.form, key=key)
 
     def returns(self, drawn: list[list[Drawn]]) -> Float[Array, "N B C n"]:
         reward = self.reward.for_rows(lambda leaf: jnp.repeat(leaf, self.num_actions, axis=0))

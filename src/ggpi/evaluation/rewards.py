@@ -74,7 +74,8 @@ class SampledReward(eqx.Module):
 
     values: Any
     form: SampledForm = eqx.field(static=True)
-    gamma: float = eqx.field(static=True)
+    arriving: float | Float[Array, ""] | Float[np.ndarray, ""]
+    """1 − γ: so much of μ's mass at a terminal state is that of the arrival."""
     terminal: Callable[[Any], Any] | None
 
     @property
@@ -86,10 +87,11 @@ class SampledReward(eqx.Module):
         if self.form == "policy":
             r = self.values(policies, x, action)
         else:
-            r = rewards_at(self.values, x, *((action,) if self.form == "state_action" else ()))
+            used = () if action is None or self.form != "state_action" else (action,)
+            r = rewards_at(self.values, x, *used)
         if self.terminal is None:
             return r
-        once = (1 - self.gamma) * r if self.form == "arrival" else 0.0
+        once = self.arriving * r if self.form == "arrival" else 0.0
         return jnp.where(over(self.terminal, x), once, r)
 
     def now(self, states: Numbers) -> Array:
@@ -119,7 +121,7 @@ def sampled_reward(reward: Reward, sampler: Sampler) -> SampledReward:
         if form == "state_action" and isinstance(sampler, TableSampler):
             values = PolicyReward(values.values, (sampler.pi * values.values).sum(axis=-1))
             form = "policy"
-    return SampledReward(values, form, sampler.gamma, sampler.terminal)
+    return SampledReward(values, form, np.asarray(1 - sampler.gamma, np.float32), sampler.terminal)
 
 
 def checked_reward(
@@ -142,11 +144,11 @@ def checked_reward(
         return reward
     one = jax.tree.map(lambda leaf: leaf[0], values.values) if isinstance(values, Each) else values
     _check_indices(one, state)
-    given = (state, action) if reward.form == "state_action" else (state,)
-    shapes = " and an action ".join(str(part.shape) for part in given)
+    sample = (state, action) if reward.form == "state_action" else (state,)
+    shapes = " and an action ".join(str(part.shape) for part in sample)
     called = guarded(one, UNTRACEABLE)
     try:
-        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*given)
+        jaxpr, found = jax.make_jaxpr(called, return_shape=True)(*sample)
     except UNTRACEABLE as error:
         if isinstance(values, Each):
             raise ValueError(
@@ -162,7 +164,7 @@ def checked_reward(
         raise ValueError(
             f"a reward is one number for one state, got shape {found.shape} on a state of shape {state.shape}"
         )
-    if said := wrong_index(called, jaxpr, given):
+    if said := wrong_index(called, jaxpr, sample):
         raise ValueError(
             f"the reward has an index that is out of range, where JAX would read the nearest entry: {said} "
             f"A state has shape {shapes}; give an index within that"
@@ -172,7 +174,7 @@ def checked_reward(
 
 def check_table(reward: Reward, sizes: tuple[int, ...] | None) -> None:
     """Raises unless an array has a reward for every state (and action) of a finite MDP."""
-    shape = np.shape(reward.values)
+    shape = reward.table.shape
     if sizes is None:
         raise ValueError(
             f"an array {shape} is a reward of the numbered states of a finite MDP; here states are vectors: give a "
@@ -225,7 +227,7 @@ def rewards_at(values: Any, x: Numbers, *action: Numbers) -> Array:
         return jnp.asarray(values.of_rows(*rows).reshape(x.shape[:3]))
     if isinstance(values, Each):
 
-        def own(value: Any, *sample: Array) -> Array:
+        def own(value: Any, *sample: Numbers) -> Array:
             return over(value, *(part[:, None] for part in sample))[:, 0]
 
         return jax.vmap(own, (0, 1, 1)[: 2 + len(action)], 1)(values.values, x, *action).astype(jnp.float32)

@@ -7,10 +7,9 @@ and Janner's estimator is Eq 3 with a Sampler that composes μ_β to μ_γ.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,10 +19,12 @@ from numpy.typing import ArrayLike
 from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
 from ggpi.evaluation.queries import Estimate, Jump, estimate, largest_call, summary
-from ggpi.evaluation.rewards import SampledReward, checked_reward, sampled_reward
+from ggpi.evaluation.rewards import checked_reward, sampled_reward
 from ggpi.evaluation.tree import Tree, build_tree, tree_of
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.samplers import Composing, ModelSampler, TableSampler
+from ggpi.mdp.tabular import TabularMDP
 from ggpi.rewards import Reward, as_reward
 from ggpi.switching import GSP, GSPs, Segment, gsp_set, segments
 from ggpi.types import Key, Numbers, Sampler, indices, whole
@@ -106,8 +107,8 @@ def _tried(reward: Reward, sampler: Sampler, states: Array, key: Key) -> Reward:
     action = (
         sampler.act((0,), states[None, :1], key=key)[0, 0] if reward.form == "state_action" else states[0]
     )
-    shapes = (jax.ShapeDtypeStruct(np.shape(part), part.dtype) for part in (states[0], action))
-    return checked_reward(reward, *shapes)
+    of_state, of_action = (jax.ShapeDtypeStruct(np.shape(part), part.dtype) for part in (states[0], action))
+    return checked_reward(reward, of_state, of_action)
 
 
 def _query(gsps: GSPs, sampler: Sampler, reward: Reward, states: Numbers, actions: Numbers | None) -> Jump:
@@ -124,15 +125,14 @@ def evaluate_pairs_sampled(
 ) -> QValues:
     """Q^ν(x, a) of every GSP at every pair of a finite MDP, from `num_samples` chains each.
 
-    Paper: Thm 3.2, Eq 6
+    Paper: Eq 6
     """
     gsps = gsp_set(gsps)
     ghms.check(gsps)
-    pairs = np.indices((ghms.mdp.num_states, ghms.mdp.num_actions))
-    scored = _scored(ghms, reward)
-    tree, _ = tree_of(gsps, ghms.gamma, scored.form)
-    found = _at_pairs(tree, ghms, ghms.sampler(), scored, *pairs, num_samples, key)
-    return QValues(found.mean, gsps, ghms.policies, found.stderr)
+    state, action = np.indices((ghms.mdp.num_states, ghms.mdp.num_actions))
+    tree, _ = tree_of(gsps, ghms.gamma, as_reward(reward).form)
+    found = _at_pairs(tree, ghms, _tables(ghms), reward, state, action, num_samples, key)
+    return QValues(np.asarray(found.mean), gsps, ghms.policies, np.asarray(found.stderr))
 
 
 def evaluate_gsp_sampled(
@@ -150,7 +150,8 @@ def evaluate_gsp_sampled(
     Paper: Eq 6
     """
     ghms.check(GSPs((gsp,)))
-    return _along(gsp.segments(ghms.gamma), ghms, ghms.sampler(), reward, state, action, num_samples, key)
+    tree = _along(gsp.segments(ghms.gamma), ghms, reward)
+    return _only(_at_pairs(tree, ghms, _tables(ghms), reward, state, action, num_samples, key))
 
 
 def evaluate_markov_sampled(
@@ -173,7 +174,8 @@ def evaluate_markov_sampled(
     if num_segments > 1:
         _check_alphas(ghms, f"a chain of {num_segments} segments")
     chain = segments([policy] * num_segments, ghms.alphas[:1] * (num_segments - 1), ghms.gamma)
-    return _along(chain, ghms, ghms.sampler(), reward, state, action, num_samples, key)
+    tree = _along(chain, ghms, reward)
+    return _only(_at_pairs(tree, ghms, _tables(ghms), reward, state, action, num_samples, key))
 
 
 def evaluate_janner_sampled(
@@ -192,57 +194,29 @@ def evaluate_janner_sampled(
     """
     ghms.check(GSPs((GSP((policy,)),)))
     _check_alphas(ghms, "this estimate")
-    sampler = Composing(ghms.sampler(), ghms.horizon(ghms.alphas[0]))
-    chain = segments([policy], [], ghms.gamma)
-    return _along(chain, ghms, sampler, reward, state, action, num_samples, key)
+    alpha = ghms.alphas[0]
+    stopping = (1 - ghms.gamma) / (1 - ghms.horizon(alpha))
+    sampler = Composing(_tables(ghms), jnp.asarray(stopping), 1.0)
+    tree = _along(segments([policy], [], ghms.gamma), ghms, reward)
+    return _only(_at_pairs(tree, ghms, sampler, reward, state, action, num_samples, key))
 
 
-class Composing(eqx.Module):
-    """Another Sampler's μ_β, composed to samples of a longer horizon."""
-
-    sampler: Any
-    beta: float = eqx.field(static=True)
-
-    @property
-    def gamma(self) -> float:
-        return self.sampler.gamma
-
-    @property
-    def terminal(self) -> Any:
-        return self.sampler.terminal
-
-    def act(self, policies: tuple[int, ...], state: Numbers, *, key: Key) -> Numbers:
-        return self.sampler.act(policies, state, key=key)
-
-    def jump(
-        self, policies: tuple[int, ...], horizon: float, state: Numbers, action: Numbers, *, key: Key
-    ) -> Array:
-        first_key, *keys = jax.random.split(key, 3)
-        first = self.sampler.jump(policies, self.beta, state, action, key=first_key)
-        return self._continued(policies, horizon, first, *keys)
-
-    def onward(self, policies: tuple[int, ...], horizon: float, state: Numbers, *, key: Key) -> Array:
-        first_key, *keys = jax.random.split(key, 3)
-        first = self.sampler.onward(policies, self.beta, state, key=first_key)
-        return self._continued(policies, horizon, first, *keys)
-
-    def _continued(
-        self, policies: tuple[int, ...], horizon: float, first: Array, count_key: Key, chain_key: Key
-    ) -> Array:
-        """The ends of chains of N ∼ Geometric((1−horizon)/(1−β)) segments, from those of their first ones."""
-        shape = (*first.shape[:2], *[1] * (first.ndim - 2))
-        count = jax.random.geometric(count_key, (1 - horizon) / (1 - self.beta), shape)
-
-        def segment(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            i, x = carry
-            onward = self.sampler.onward(policies, self.beta, x, key=jax.random.fold_in(chain_key, i))
-            return i + 1, jnp.where(i < count, onward, x)
-
-        return jax.lax.while_loop(lambda carry: carry[0] < count.max(), segment, (jnp.array(1), first))[1]
+def _tables(ghms: GHMs) -> ModelSampler | TableSampler:
+    """The Sampler of a finite MDP, with places of horizons in their stead: programs serve all γ and α."""
+    return dataclasses.replace(ghms.sampler(), gamma=0.0, horizons=tuple(map(float, range(len(ghms.models)))))
 
 
-def _along(
-    chain: tuple[Segment, ...],
+def _placed(tree: Tree, horizons: tuple[float, ...]) -> Tree:
+    """The tree with places of horizons in their stead."""
+    levels = (
+        tuple(dataclasses.replace(block, horizon=float(horizons.index(block.horizon))) for block in level)
+        for level in tree.levels
+    )
+    return Tree(tuple(levels), tree.leaves)
+
+
+def _at_pairs(
+    tree: Tree,
     ghms: GHMs,
     sampler: Sampler,
     reward: Reward | ArrayLike,
@@ -251,41 +225,27 @@ def _along(
     num_samples: int,
     key: Key,
 ) -> Estimate:
-    """Estimates [*pairs] by one chain of segments."""
-    scored = _scored(ghms, reward)
-    tree, _ = build_tree([chain], ghms.gamma, scored.form)
-    found = _at_pairs(tree, ghms, sampler, scored, state, action, num_samples, key)
-    return Estimate(found.mean[0], found.stderr[0])
-
-
-def _at_pairs(
-    tree: Tree,
-    ghms: GHMs,
-    sampler: Sampler,
-    scored: SampledReward,
-    state: ArrayLike,
-    action: ArrayLike,
-    num_samples: int,
-    key: Key,
-) -> Estimate:
     """Estimates [N, *pairs] at pairs of a finite MDP."""
     check_process()
-    state, action = _checked_pairs(ghms.mdp.num_states, ghms.mdp.num_actions, state, action)
+    state, action = _checked_pairs(ghms.mdp, state, action)
+    scored = sampled_reward(ghms.mdp.checked_reward(reward), ghms.sampler())
     first = np.broadcast_to(action.reshape(1, -1, 1), (len(ghms.policies), action.size, 1))
-    query = Jump(sampler, scored, state.ravel(), first, tree)
+    query = Jump(sampler, scored, state.ravel(), first, _placed(tree, ghms.horizons))
     found = estimate(query, whole(num_samples, "num_samples"), largest=CACHED, key=checked_key(key))
     return Estimate(*(part.reshape(len(part), *state.shape) for part in found))
 
 
-def _scored(ghms: GHMs, reward: Reward | ArrayLike) -> SampledReward:
-    return sampled_reward(ghms.mdp.checked_reward(reward), ghms.sampler())
+def _along(chain: tuple[Segment, ...], ghms: GHMs, reward: Reward | ArrayLike) -> Tree:
+    return build_tree([chain], ghms.gamma, as_reward(reward).form)[0]
 
 
-def _checked_pairs(
-    num_states: int, num_actions: int, state: ArrayLike, action: ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    state = indices(state, num_states, "states").astype(np.int32)
-    action = indices(action, num_actions, "actions").astype(np.int32)
+def _only(found: Estimate) -> Estimate:
+    return Estimate(found.mean[0], found.stderr[0])
+
+
+def _checked_pairs(mdp: TabularMDP, state: ArrayLike, action: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    state = indices(state, mdp.num_states, "states").astype(np.int32)
+    action = indices(action, mdp.num_actions, "actions").astype(np.int32)
     for what, values in (("states", state), ("actions", action)):
         if not values.size:
             raise ValueError(f"no {what} are given; at least one is needed")

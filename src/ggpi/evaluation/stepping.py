@@ -82,7 +82,7 @@ class Step(AbstractQuery):
         r = _first_reward(reward, left, taken, entered)
         v = returns(self.tree, reward, entered, chains)[..., 0]
         alpha = self.suffixes.alpha[:, None]
-        q = r + reward.gamma * ((1 - alpha) * v + alpha * v[self.suffixes.place])
+        q = r + self.sampler.gamma * ((1 - alpha) * v + alpha * v[self.suffixes.place])
         ended = reward.has_ended(left)
         q = q if ended is None else jnp.where(ended, 0.0, q)
         return jnp.moveaxis(q.reshape(len(q), *shape), 1, 2)

@@ -111,7 +111,7 @@ class AbstractDensityGHM(AbstractGHM):
 
 
 class AbstractObserver(eqx.Module):
-    """A model with running statistics, such as those of batch norms, which are no matter of gradients."""
+    """A model with running statistics, such as those of batch norms, which gradients do not reach."""
 
     @abstractmethod
     def observe(

@@ -60,7 +60,7 @@ class ExactGHM:
         return self.mdp.ahead(self.visits(f))
 
     def visits(self, f: ArrayLike) -> np.ndarray:
-        """(1−β) (I − βP^π)⁻¹ f: what f is worth at a geometric time that may be 0, from the state X₁ that it starts in.
+        """(1−β) (I − βP^π)⁻¹ f: the mean of f at a geometric time that may be 0, from the state X₁ that it starts in.
 
         Paper: Prop 2.4
         """

@@ -1,4 +1,4 @@
-"""Samplers of models: stacks of learned models, and tables of finite MDPs; see `ggpi.types.Sampler`."""
+"""Samplers of models: stacks of learned models, tables of finite MDPs, compositions; see `ggpi.types.Sampler`."""
 
 from __future__ import annotations
 
@@ -78,6 +78,43 @@ class TableSampler(eqx.Module):
             return table.sample_onward(state, among=policies, key=key)
         keys = jax.random.split(key, len(policies))
         return jax.vmap(lambda t, x, k: t.sample_onward(x, key=k))(_among(table, policies), state, keys)
+
+
+class Composing(eqx.Module):
+    """Another Sampler, whose segments of one horizon are composed until they stop: Lem B.1's sample of μ_γ."""
+
+    sampler: Any
+    stopping: Float[Array, ""]
+    """The probability that a segment is the last: (1−γ)/(1−β)."""
+    beta: float = eqx.field(static=True)
+
+    @property
+    def gamma(self) -> float:
+        return self.sampler.gamma
+
+    @property
+    def terminal(self) -> Any:
+        return self.sampler.terminal
+
+    def act(self, policies: Policies, state: Numbers, *, key: Key) -> Numbers:
+        return self.sampler.act(policies, state, key=key)
+
+    def jump(self, policies: Policies, horizon: float, state: Numbers, action: Numbers, *, key: Key) -> Array:
+        first_key, count_key, chain_key = jax.random.split(key, 3)
+        first = self.sampler.jump(policies, self.beta, state, action, key=first_key)
+        count = jax.random.geometric(count_key, self.stopping, (*first.shape[:2], *[1] * (first.ndim - 2)))
+
+        def segment(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            i, x = carry
+            onward = self.sampler.onward(policies, self.beta, x, key=jax.random.fold_in(chain_key, i))
+            return i + 1, jnp.where(i < count, onward, x)
+
+        return jax.lax.while_loop(lambda carry: carry[0] < count.max(), segment, (jnp.array(1), first))[1]
+
+    def onward(self, policies: Policies, horizon: float, state: Numbers, *, key: Key) -> Array:
+        action_key, jump_key = jax.random.split(key)
+        action = self.act(policies, state, key=action_key)
+        return self.jump(policies, horizon, state, action, key=jump_key)
 
 
 class Table(eqx.Module):

@@ -24,7 +24,7 @@ from typing import Any
 
 from ggpi.progress import progress
 from ggpi.storage.arrays import read_json, to_json, write_json
-from ggpi.storage.tags import BEFORE_TAGS, LIBRARY
+from ggpi.storage.tags import BEFORE_TAGS, LIBRARY, UPGRADES
 
 Tasks = Mapping[str, Callable[[], Any]]
 Cells = Callable[[Tasks], dict[str, Any]]
@@ -178,5 +178,6 @@ def _lazy(tree: ast.Module, module: str) -> Iterator[str]:
 def _classes_in(weights: Path) -> Iterator[str]:
     """Modules of the classes that saved objects are instances of."""
     for path in sorted(weights.rglob("about.json")):
-        for tag in set(re.findall(r'"class": "([^"]+)"', path.read_text(encoding="utf-8"))):
-            yield LIBRARY[BEFORE_TAGS.get(tag, tag)].partition(":")[0]
+        for name in set(re.findall(r'"class": "([^"]+)"', path.read_text(encoding="utf-8"))):
+            tag = BEFORE_TAGS.get(str(name), str(name))
+            yield LIBRARY[UPGRADES[tag][0] if tag in UPGRADES else tag].partition(":")[0]

@@ -12,7 +12,7 @@ import numpy as np
 from ggpi.storage.arrays import replacing
 
 
-def titled(picture: Any, words: str) -> np.ndarray:
+def titled(picture: np.ndarray, words: str) -> np.ndarray:
     """The picture with words in its upper left corner."""
     from PIL import Image, ImageDraw
 
@@ -34,14 +34,14 @@ def check_film_name(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def film(path: Path, rate: float = 16) -> Iterator[Callable[[Any], None]]:
+def film(path: Path, rate: float = 16) -> Iterator[Callable[[np.ndarray], None]]:
     """Yields a function that adds a picture [height, width, 3]; the file appears whole, at the end."""
     import imageio_ffmpeg
 
     writer = None
     with replacing(path) as aside:
 
-        def add(picture: Any) -> None:
+        def add(picture: np.ndarray) -> None:
             nonlocal writer
             picture = np.ascontiguousarray(picture, np.uint8)
             if writer is None:

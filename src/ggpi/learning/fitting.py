@@ -44,7 +44,7 @@ from ggpi.switching import beta_of
 from ggpi.types import Actor, Key, Scalar, reals
 
 MARGIN = 0.1
-"""Nats per coordinate by which a model may score worse than knowing nothing: its loss is a bound, and has noise."""
+"""Nats per coordinate by which a model may score worse than mean and spread of the data: its loss is a noisy bound."""
 MEMORY = 1.0
 """Gigabytes of memory-mapped transitions that are loaded; a training takes up to five times as much."""
 

@@ -27,7 +27,7 @@ State = TypeVar("State")
 
 
 class Report(NamedTuple):
-    """What callbacks of a training are told, before the first chunk and after every chunk."""
+    """What callbacks of a training receive, before the first chunk and after every chunk."""
 
     step: int
     """Steps so far."""

@@ -13,7 +13,7 @@ import pytest
 import ggpi
 from ggpi import rewards
 from ggpi._jax import jit as compiling
-from ggpi.evaluation import planning
+from ggpi.evaluation import queries
 
 
 def test_it_computes_the_same():
@@ -129,11 +129,11 @@ def test_memory_stays_within_bounds_over_200_rewards():
 def test_an_agent_that_is_dropped_frees_its_programs():
     mdp = ggpi.envs.four_rooms()
     ghms = ggpi.exact_ghms(mdp, [ggpi.TabularPolicy.uniform(mdp)], 0.9, 0.5)
-    before = len(planning.values_of.programs)
+    before = len(queries._compiled.programs)
     agent = ggpi.GGPIAgent(ghms, rewards.arrival(lambda x: jnp.cos(x)), depth=1, num_samples=2)
     agent.act(0, key=jax.random.key(0))
-    assert len(planning.values_of.programs) == before + 1
+    assert len(queries._compiled.programs) == before + 1
     gone = weakref.ref(agent.reward.values)
     del agent
     gc.collect()
-    assert gone() is None and len(planning.values_of.programs) == before
+    assert gone() is None and len(queries._compiled.programs) == before

@@ -296,7 +296,7 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--model", "gan"], "--model"),
         (["--env", "Pendulum-v1", "--policies", "swing.zip:missing.pkl"], "missing.pkl"),
         ([*PENDULUM, "--relative", "x"], "no part of the state is called 'x'; there are cos, sin, speed"),
-        ([*PENDULUM, "--names", "a,b,c,d"], "--names are different names of the state's 3 numbers"),
+        ([*PENDULUM, "--names", "a,b,c,d"], "--names are different names of the state's 3 coordinates"),
         ([*PENDULUM, "--names", "a,a"], "--names are different names"),
         ([*PENDULUM, "--data", "missing.npz"], "missing.npz"),
         ([*PENDULUM, "--data", "other.npz"], "other.npz: state has shape (4,), a state of Pendulum-v1 has 3"),

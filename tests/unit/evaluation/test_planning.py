@@ -1,5 +1,6 @@
 """Planning and choosing, in worlds where a mix-up of heads, rewards, rows or keys is seen at once."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -93,7 +94,7 @@ def sinks(num_starts, num_actions):
 
 @pytest.mark.parametrize("first_actions", ["head", "all", "step"])
 @pytest.mark.parametrize("largest", [2**28, 12, 4], ids=["one call", "two calls", "three calls"])
-def test_every_state_of_a_batch_is_paid_by_its_own_reward(monkeypatch, first_actions, largest):
+def test_every_state_of_a_batch_has_its_own_reward(monkeypatch, first_actions, largest):
     """Three states, three rewards, two actions: state i has its reward in sink i mod 2, of height i + 1."""
     monkeypatch.setattr(queries, "LARGEST", largest)
     places = [3, 4, 3]
@@ -239,6 +240,28 @@ class Exposed(AbstractGHM):
 
     def loss(self, state: Any, action: Any, target: Any, noise: Any) -> Any:
         raise NotImplementedError
+
+
+class Marked(Exposed):
+    """Every sample is the model's mark."""
+
+    mark: jax.Array
+
+    def push(self, state: Any, action: Any, noise: Any) -> Any:
+        return jnp.full(SIZE, self.mark)
+
+
+def test_learned_models_are_those_of_the_policies_asked_for():
+    """Policies 2 and 0, in this order, of three."""
+    ghms = noisy(3)
+    marks = stack([Marked(ghms.segment(0, None).frame, jnp.array(10.0 + k)) for k in range(3)])
+    ghms = dataclasses.replace(ghms, models=(marks, marks))
+    agent = ggpi.GGPIAgent(
+        ghms, rewards.arrival(lambda state: state[0]), gsps=[ggpi.GSP((2,)), ggpi.GSP((0,))], num_samples=2
+    )
+    plan = agent.plan(np.zeros(SIZE), key=KEY)
+    np.testing.assert_allclose(plan.value, [120.0, 100.0], rtol=1e-5)
+    assert [(plan.samples(i)[0] == mark).all() for i, mark in enumerate((12, 10))] == [True, True]
 
 
 class OpenKey(eqx.Module):

@@ -14,7 +14,7 @@ from ggpi import rewards
 from ggpi.envs import one_state
 from ggpi.evaluation import evaluate_states_sampled, queries
 from ggpi.evaluation import sampled as evaluator
-from ggpi.evaluation.sampled import Composing
+from ggpi.ghm.samplers import Composing
 from ggpi.switching import composition_weights
 
 
@@ -102,7 +102,13 @@ def test_every_composition_of_a_random_number_has_noise_of_its_own():
     """The last two digits of chains of a Geometric number of segments; the bound is that of the test above."""
     first, second = divmod(np.arange(BASE**2), BASE)
     n = 2000
-    mean, _ = sampled([ggpi.GSP((0,))], Composing(Digits(), 0.45), rewards.arrival(first == second), [0], n)
+    mean, _ = sampled(
+        [ggpi.GSP((0,))],
+        Composing(Digits(), jnp.array(0.1 / 0.55), 0.45),
+        rewards.arrival(first == second),
+        [0],
+        n,
+    )
     assert mean * (1 - 0.9) * n < 200
 
 
@@ -147,6 +153,10 @@ def test_standard_errors_have_bessels_correction(n):
     mean, stderr = sampled([ggpi.GSP((0,))], InOrder(num_samples=n), reward, [5, 6], n)
     np.testing.assert_allclose(mean[0], reward[[5, 6]] + 9 * reward[:n].mean(), rtol=1e-5)
     np.testing.assert_allclose(stderr[0], 9 * reward[:n].std(ddof=1) / n**0.5, rtol=1e-4)
+    one = ggpi.evaluate_sampled(
+        [ggpi.GSP((0,))], InOrder(num_samples=n), reward, 5, 0, num_samples=n, key=jax.random.key(0)
+    )
+    np.testing.assert_allclose([one.mean, one.stderr], [mean[:, 0], stderr[:, 0]], rtol=1e-5)
 
 
 def test_parts_of_a_large_estimate_have_noise_of_their_own(monkeypatch):

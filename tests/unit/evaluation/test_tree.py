@@ -83,7 +83,7 @@ def test_returns_are_those_of_the_theorem(gsps, form):
     """Thm F.1 term by term: both policies' actions count where one segment ends and the next starts."""
     tree, _ = tree_of(gsps, GAMMA, form)
     drawn = draw(tree, Diary(), jnp.array([[3.0], [4.0]]), None, 2, form=form, key=KEY)
-    values = returns(tree, SampledReward(reward_of, form, GAMMA, None), jnp.array([[3.0], [4.0]]), drawn)
+    values = returns(tree, SampledReward(reward_of, form, 1 - GAMMA, None), jnp.array([[3.0], [4.0]]), drawn)
     for gsp, value in zip(gsps, np.asarray(values), strict=True):
         for start, found in zip((3, 4), value, strict=True):
             np.testing.assert_allclose(found, exact_return(gsp, start, form), rtol=1e-5)

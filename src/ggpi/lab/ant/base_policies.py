@@ -12,6 +12,7 @@ The ablation trains twice with the same small budget, once with switches and onc
 only visits states that it has reached by itself.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from ggpi.lab.cells import Cells, compute
 from ggpi.lab.pretraining import Training, preset
 from ggpi.lab.pretraining.trials import Trial, one_each, one_switch, random_switches, trial
 from ggpi.storage.pretrained import other_trainings, pretrained, provenance
+from ggpi.types import Policy
 
 BAR = {"speed": 0.20, "lateral": 0.05, "share": 0.8, "steps": 12, "down": 0.05}
 
@@ -81,7 +83,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def measure(config: Config, policies: Any) -> dict[str, Any]:
+def measure(config: Config, policies: Sequence[Policy]) -> dict[str, Any]:
     """Alone, after one switch, and under random switching."""
     count, seed = len(policies), FRESH + 1_000_000 * config.seed
     alone = trial(policies, one_each(count, config.steps, config.episodes), seed)

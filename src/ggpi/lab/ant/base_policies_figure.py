@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -69,7 +70,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw_alone(ax: Any, paths: dict[str, Any]) -> None:
+def _draw_alone(ax: Axes, paths: dict[str, Any]) -> None:
     each = len(paths["alone"]) // len(DIRECTIONS)
     for i, path in enumerate(paths["alone"]):
         x, y = np.array(path).T
@@ -79,7 +80,7 @@ def _draw_alone(ax: Any, paths: dict[str, Any]) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def _draw_mixed(ax: Any, paths: dict[str, Any]) -> None:
+def _draw_mixed(ax: Axes, paths: dict[str, Any]) -> None:
     for path, turns in zip(paths["mixed"], paths["turns"], strict=True):
         places, turns = np.array(path), np.array(turns)
         for k in range(len(DIRECTIONS)):
@@ -89,7 +90,7 @@ def _draw_mixed(ax: Any, paths: dict[str, Any]) -> None:
     ax.set(title="random switching", aspect="equal", xlabel="units from the start")
 
 
-def _draw_switch(ax: Any, metrics: dict[str, Any]) -> None:
+def _draw_switch(ax: Axes, metrics: dict[str, Any]) -> None:
     shipped, bar = metrics["shipped"], metrics["bar"]
     after, speed = np.array(shipped["after_switch"]), np.mean(shipped["speed"])
     steps = np.arange(1, after.shape[1] + 1)
@@ -101,7 +102,7 @@ def _draw_switch(ax: Any, metrics: dict[str, Any]) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def _draw_curves(speed: Any, falls: Any, curves: dict[str, Any]) -> None:
+def _draw_curves(speed: Axes, falls: Axes, curves: dict[str, Any]) -> None:
     for (name, curve), colour in zip(curves.items(), style.PALETTE, strict=False):
         steps, along, down = (_smooth(curve[column]) for column in ("steps", "along", "falls"))
         speed.plot(steps / 1e6, along, color=colour, label=name.upper())
@@ -116,7 +117,7 @@ def _smooth(values: list[float]) -> np.ndarray:
     return np.convolve(values, np.ones(9) / 9, "valid") if len(values) >= 9 else np.array(values)
 
 
-def _draw_ablation(ax: Any, metrics: dict[str, Any]) -> None:
+def _draw_ablation(ax: Axes, metrics: dict[str, Any]) -> None:
     for name, colour in (("switched", style.BLUE), ("unswitched", style.PURPLE)):
         result = metrics[f"ablation/{name}"]
         after = np.mean(result["after_switch"], axis=0)

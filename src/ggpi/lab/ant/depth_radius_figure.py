@@ -1,5 +1,6 @@
 """Tables and figure of `ant-depth-radius`, from its numbers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw(ax: Axes, metrics: dict[str, Any], name: str, values: Any, words: str) -> None:
+def _draw(ax: Axes, metrics: dict[str, Any], name: str, values: Sequence[float], words: str) -> None:
     looks = {str(depth): (f"depth {depth}", COLOURS[depth], "-o") for depth in metrics["depths"]}
     looks |= {MPC: (MPC, style.YELLOW, "--o"), "random switching": ("random switching", style.GREY, "--o")}
     for agent, (label, colour, line) in looks.items():

@@ -7,13 +7,14 @@ policies, each switching once after a geometric time, are unrolled in the model;
 
 import functools
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ggpi._jax.jit import fast_jit
+from ggpi.ghm.base import AbstractGHM
 from ggpi.lab.agents import Decide
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.models import FitConfig, learn
@@ -21,6 +22,7 @@ from ggpi.lab.cache import kept
 from ggpi.learning.losses import CETD
 from ggpi.policies.bank import PolicyBank
 from ggpi.storage.pretrained import pretrained
+from ggpi.types import Key
 
 LENGTH = 40
 """Steps of a walk: γ⁴⁰ = .015."""
@@ -29,7 +31,7 @@ WALKS = 32
 
 
 @functools.cache
-def one_step_model(config: FitConfig) -> Any:
+def one_step_model(config: FitConfig) -> AbstractGHM:
     """The model of x′ given (x, a), trained as long as the GHMs are."""
     one_step = replace(config, recipe=replace(config.recipe, loss=CETD(n_step=1)))
     policy = pretrained("ant-policies")[:1]
@@ -42,28 +44,29 @@ def mpc(config: FitConfig, radius: float, num_walks: int = WALKS) -> Decide:
     return over_walks(one_step_model(config), radius, num_walks)
 
 
-def over_walks(model: Any, radius: float, num_walks: int) -> Decide:
+def over_walks(model: AbstractGHM, radius: float, num_walks: int) -> Decide:
     """Decisions from a one-step model."""
-    given = model, PolicyBank(pretrained("ant-policies"))
+    bank = PolicyBank(pretrained("ant-policies"))
 
-    def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+    def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
         return np.asarray(
-            _best_first_action(given, jnp.asarray(states), jnp.asarray(goals), radius, num_walks, key)
+            _best_first_action(model, bank, jnp.asarray(states), jnp.asarray(goals), radius, num_walks, key)
         )
 
     return decide
 
 
 @fast_jit
-def _best_first_action(given, states, goals, radius, num_walks: int, key):
+def _best_first_action(
+    model: AbstractGHM, bank: PolicyBank, states: Array, goals: Array, radius: float, num_walks: int, key: Key
+) -> Array:
     """The first action of the best of `num_walks` walks from each state [B, 8]."""
-    model, bank = given
     turn_key, walk_key = jax.random.split(key)
     shape = (len(states), num_walks)
     first, second = jax.random.randint(turn_key, (2, *shape), 0, len(bank))
     until = jax.random.geometric(jax.random.fold_in(turn_key, 1), ant.ALPHA, shape)
 
-    def step(carry, t):
+    def step(carry: tuple[Array, Array], t: Array) -> tuple[tuple[Array, Array], Array]:
         x, total = carry
         act_key, move_key = jax.random.split(jax.random.fold_in(walk_key, t))
         a = bank.sample(jnp.where(t < until, first, second), x, key=act_key)

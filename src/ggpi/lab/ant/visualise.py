@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ggpi.agent.agent import GGPIAgent
+from ggpi.agent.agent import GGPIAgent, Plan
 from ggpi.envs.ant import SparseAnt
 from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
@@ -113,7 +113,7 @@ def episode(config: Config, fit: FitConfig, depth: int) -> dict[str, Any]:
     }
 
 
-def _shown(plan: Any, names: list[str], whole: bool) -> dict[str, Any]:
+def _shown(plan: Plan, names: list[str], whole: bool) -> dict[str, Any]:
     """The best plan's samples; at the first step also those of every policy alone."""
     best = int(plan.best)
     alone = [i for i, gsp in enumerate(plan.gsps) if len(gsp) == 1]

@@ -14,6 +14,8 @@ from ggpi.lab.ant.calibration import calibration_table
 from ggpi.lab.ant.visualise import Config
 from ggpi.lab.film import titled
 
+Limits = tuple[np.ndarray, float]
+"""The middle of a panel, and half its width."""
 SLOWER, PAUSE = 2, 16
 """Pictures of each step, and of the end, in a film of 16 pictures a second."""
 
@@ -60,21 +62,23 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _limits(agents: list[dict[str, Any]]) -> tuple[np.ndarray, float]:
+def _limits(agents: list[dict[str, Any]]) -> Limits:
     """The middle and half the width of what is shown."""
     places = np.concatenate([np.array(agent["path"])[:60] for agent in agents] + [[agents[0]["target"]]])
     low, high = places.min(axis=0), places.max(axis=0)
     return (low + high) / 2, float((high - low).max() / 2 + 1.2)
 
 
-def _frame(ax: Axes, agent: dict[str, Any], radius: float, limits: tuple[np.ndarray, float]) -> None:
+def _frame(ax: Axes, agent: dict[str, Any], radius: float, limits: Limits) -> None:
     ax.add_patch(Circle(tuple(agent["target"]), radius, color=style.GREEN, alpha=0.5, linewidth=0))
     (x, y), half = limits
     ax.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")
     ax.tick_params(labelsize=6)
 
 
-def _draw_samples(ax: Axes, agent: dict[str, Any], plan: dict[str, Any], moment: int, radius, limits) -> None:
+def _draw_samples(
+    ax: Axes, agent: dict[str, Any], plan: dict[str, Any], moment: int, radius: float, limits: Limits
+) -> None:
     for places in plan["alone"]:
         ax.scatter(*np.array(places).T, s=3, color=style.GREY, linewidth=0)
     for places, colour in zip(plan["best"], (style.CYAN, style.PURPLE), strict=False):
@@ -86,7 +90,7 @@ def _draw_samples(ax: Axes, agent: dict[str, Any], plan: dict[str, Any], moment:
     ax.set_title(f"step {moment}: {plan['name']}", fontsize=7, color=style.INK)
 
 
-def _draw_path(ax: Axes, agent: dict[str, Any], radius: float, limits) -> None:
+def _draw_path(ax: Axes, agent: dict[str, Any], radius: float, limits: Limits) -> None:
     path = np.array(agent["path"])
     lines = LineCollection(np.stack([path[:-1], path[1:]], axis=1).tolist(), cmap="coolwarm", linewidth=1.5)
     lines.set_array(np.arange(len(path) - 1))

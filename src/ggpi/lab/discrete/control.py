@@ -28,6 +28,7 @@ from ggpi.lab.cells import Cells, compute
 from ggpi.lab.discrete.environments import WORLDS, World
 from ggpi.lab.discrete.oracle import Oracle
 from ggpi.learning.fitting import fit
+from ggpi.rewards import Reward
 from ggpi.rollout.collection import collect
 
 MODES = ("head", "all", "step")
@@ -126,7 +127,7 @@ def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
     return {"world": name, "explore": explore, "tasks": scores}
 
 
-def make_agents(config: Config, world: World, ghms: GHMs, reward: Any) -> dict[str, Any]:
+def make_agents(config: Config, world: World, ghms: GHMs, reward: Reward) -> dict[str, Any]:
     """An agent for each mode and depth, one for each mode that knows no ends, and GPI with simulated futures."""
     settings: dict[str, Any] = {"num_samples": config.num_samples}
     agents: dict[str, Any] = {}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
@@ -59,7 +60,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return figure
 
 
-def _draw(ax: Any, scores: Sequence[dict[str, Any]]) -> None:
+def _draw(ax: Axes, scores: Sequence[dict[str, Any]]) -> None:
     best = max(score["mean"] for score in scores if score["kind"] == "policy")
     switching = next(score["mean"] for score in scores if score["kind"] == "switching")
     ax.axhline(best, color=style.INK, linestyle="--", linewidth=1, label="best base policy")

@@ -5,14 +5,15 @@ Policies are softmax in a few linear scores of the state: each does one thing, a
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
+from jax import Array
 
 from ggpi.policies.functions import policy_from
 from ggpi.rewards import Reward, arrival, target
+from ggpi.types import Policy
 
-Function = Callable[[Any], Any]
+Function = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,10 @@ class World:
     """Logits of the actions."""
     tasks: Mapping[str, Reward]
     terminal: Function | None = None
-    step: Callable[[Any, Any], Any] | None = None
+    step: Callable[[Array, Array], Array] | None = None
     """(x, a) ↦ x′ in JAX, for the oracle."""
 
-    def base_policies(self) -> list[Any]:
+    def base_policies(self) -> list[Policy]:
         makes = self.policies.items()
         return [policy_from(logits, self.num_actions, returns="logits", name=name) for name, logits in makes]
 
@@ -36,18 +37,18 @@ class World:
 def _leans(angle: float) -> Function:
     """Holds the pole at an angle, so that the cart runs away to that side."""
 
-    def logits(s):
+    def logits(s: Array) -> Array:
         push = 40 * (s[2] - angle + 0.35 * s[3])
         return jnp.array([-push, push])
 
     return logits
 
 
-def _has_fallen(s):
+def _has_fallen(s: Array) -> Array:
     return (jnp.abs(s[2]) > 0.2095) | (jnp.abs(s[0]) > 2.4)
 
 
-def _cart_pole_step(s, action):
+def _cart_pole_step(s: Array, action: Array) -> Array:
     """The equations of Barto, Sutton and Anderson (1983) with Gymnasium's constants, an Euler step of 0.02 s."""
     x, speed, angle, spin = s
     cos, sin = jnp.cos(angle), jnp.sin(angle)
@@ -57,7 +58,7 @@ def _cart_pole_step(s, action):
     return jnp.stack([x, speed, angle, spin]) + 0.02 * jnp.stack([speed, pushing, spin, turning])
 
 
-def _height(s):
+def _height(s: Array) -> Array:
     """Of the tip over the pivot, in links: −2 … 2."""
     return -s[0] - (s[0] * s[2] - s[1] * s[3])
 
@@ -69,7 +70,7 @@ def _pushes(sign: float) -> Function:
 def _with_swing(sign: float) -> Function:
     """Pushes with the first link's swing (1), or against it (−1)."""
 
-    def logits(s):
+    def logits(s: Array) -> Array:
         push = 3.0 * sign * jnp.tanh(2.0 * s[4])
         return jnp.array([-push, 0.0, push])
 
@@ -82,7 +83,7 @@ NOTHING, LEFT_ENGINE, MAIN_ENGINE, RIGHT_ENGINE = range(4)
 def _flies(tilt: float, speed: float) -> Function:
     """Holds a tilt with the side engines, and a vertical speed with the main one."""
 
-    def logits(s):
+    def logits(s: Array) -> Array:
         turn = 20 * (s[4] - tilt + s[5])
         lift = 20 * (speed - s[3])
         return jnp.array([1.0, -turn, lift, turn])
@@ -90,7 +91,7 @@ def _flies(tilt: float, speed: float) -> Function:
     return logits
 
 
-def _has_crashed(s):
+def _has_crashed(s: Array) -> Array:
     return (jnp.abs(s[0]) >= 1.0) | (s[1] < -0.1)
 
 

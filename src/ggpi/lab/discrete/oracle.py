@@ -1,12 +1,13 @@
 """GPI with simulated futures instead of models, in environments that JAX can step."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from ggpi.lab.discrete.environments import World
+from ggpi.lab.discrete.environments import Function, World
 from ggpi.rewards import Reward
 from ggpi.types import Key
 
@@ -31,7 +32,7 @@ class Oracle:
     def act(self, states: np.ndarray, *, key: Key) -> np.ndarray:
         return np.asarray(self._act(states, jax.random.split(key, len(states))))
 
-    def _act_in(self, state: Any, key: Key) -> Any:
+    def _act_in(self, state: Array, key: Key) -> Array:
         value_key, act_key = jax.random.split(key)
         policies = list(self.world.policies.values())
         q = jnp.stack([self._q(state, logits, value_key) for logits in policies])
@@ -41,18 +42,18 @@ class Oracle:
         head = (jax.nn.softmax(logits) * q).sum(axis=1).argmax()
         return jax.random.categorical(act_key, logits[head])
 
-    def _q(self, state: Any, logits: Any, key: Key) -> Any:
+    def _q(self, state: Array, logits: Function, key: Key) -> Array:
         """Q^π(x, a) of every action; all see the same noise."""
         keys = jax.random.split(key, self.num_episodes)
         one = jax.vmap(lambda action, key: self._episode(state, action, logits, key), (None, 0))
         return jax.vmap(lambda action: one(action, keys).mean())(jnp.arange(self.world.num_actions))
 
-    def _episode(self, state: Any, action: Any, logits: Any, key: Key) -> Any:
+    def _episode(self, state: Array, action: Array, logits: Function, key: Key) -> Array:
         """The discounted reward of one simulated episode that starts with an action."""
         step, terminal, pay = self.world.step, self.world.terminal, self.reward.values
         assert step is not None and terminal is not None and callable(pay)
 
-        def body(carry, key):
+        def body(carry: tuple[Array, ...], key: Key) -> tuple[tuple[Array, ...], None]:
             x, a, weight, total = carry
             x = step(x, a)
             total = total + weight * pay(x)

@@ -127,7 +127,15 @@ def sample_chains(config: Config, alpha: float, n: int) -> dict[str, Any]:
     }
 
 
-def walk(mdp: TabularMDP, ghms: GHMs, segments: Segments, start: int, action: int, config: Config, rng: Any):
+def walk(
+    mdp: TabularMDP,
+    ghms: GHMs,
+    segments: Segments,
+    start: int,
+    action: int,
+    config: Config,
+    rng: np.random.Generator,
+):
     """Draws chains by walking: the ends X′, steps covered, and (path, observed places, actions) of the first."""
     x, a = np.full(config.num_samples, start), np.full(config.num_samples, action)
     total = np.zeros(config.num_samples, int)
@@ -150,7 +158,7 @@ def walk(mdp: TabularMDP, ghms: GHMs, segments: Segments, start: int, action: in
     return x, total, walks
 
 
-def draw_actions(policy: Any, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_actions(policy: TabularPolicy, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One action of the policy for each state."""
     return (running_sums(np.asarray(policy)[x]) <= rng.random((len(x), 1))).sum(axis=1)
 

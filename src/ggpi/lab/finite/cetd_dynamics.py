@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ggpi import envs
@@ -103,7 +104,7 @@ def learn(config: Config, world: str, learner: str) -> dict[str, Any]:
     """
     mdp = _mdp(world)
 
-    def one(seed):
+    def one(seed: jax.Array) -> jax.Array:
         return LEARNERS[learner](
             mdp,
             np.ones((mdp.num_states, 1)),
@@ -116,7 +117,7 @@ def learn(config: Config, world: str, learner: str) -> dict[str, Any]:
         ).mu[:, :, 0]
 
     first = np.asarray(jax.nn.softmax(CETD_LOGITS, axis=-1))
-    learned = np.asarray(jax.vmap(one)(config.seed + np.arange(config.num_seeds)))
+    learned = np.asarray(jax.vmap(one)(jnp.asarray(config.seed + np.arange(config.num_seeds))))
     models = np.concatenate([np.broadcast_to(first, (len(learned), 1, *first.shape)), learned], axis=1)
     errors = np.abs(models - _fixed_points(config, world)).sum(axis=-1).max(axis=-1) / 2
     kept = thinned(models.shape[1], config.num_points)

@@ -90,7 +90,7 @@ def improvement_table(config: Config) -> dict[str, Any]:
             {
                 "name": name,
                 "actions": ["".join(np.array(ARROWS)[row > 0]) for row in policy.pi[:-1]],
-                "optimal": ((policy.pi > 0) <= optimal).all(axis=1)[:-1],
+                "optimal": np.all((policy.pi > 0) <= optimal, axis=1)[:-1],
             }
             for name, policy in policies.items()
         ],

@@ -105,7 +105,7 @@ def greedy_on_memory(gamma: float) -> dict[str, Any]:
     """
     mdp, reward = envs.one_state()
     augmented = envs.with_memory(mdp, 3, lambda memory, x, a: memory or a + 1)
-    policy = TabularPolicy([[0.5, 0.5], [0, 1], [1, 0]])
+    policy = TabularPolicy(np.array([[0.5, 0.5], [0, 1], [1, 0]]))
     r = np.repeat(mdp.r(reward), 3, axis=0)
     q = augmented.q(policy, r, gamma)[:1]
     greedy = improve(q)

@@ -11,7 +11,6 @@ simulation at `CALIBRATED`, and results are measured on new tasks, from `REPORTE
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -21,6 +20,7 @@ from ggpi.envs.maze import PointMaze
 from ggpi.lab.agents import Decide
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.linear import LinearPolicy, maze_policies
+from ggpi.types import Key
 
 GAMMA, ALPHA = 0.9, 0.1
 """μ_γ ends after 10 steps in the mean, μ_β with β = 0.81 after 5, which is 2 cells: a corridor."""
@@ -131,7 +131,7 @@ def guide(maze: PointMaze) -> Decide:
     """An agent that knows the maze: the policy towards the next cell's middle of the shortest route, along it."""
     bank = PolicyBank(policies())
 
-    def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+    def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
         chosen = [_towards(maze, *pair) for pair in zip(states[:, :2], goals, strict=True)]
         return np.asarray(bank.sample(np.array(chosen), states, key=key))
 

@@ -25,6 +25,7 @@ from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.calibration import calibration
 from ggpi.lab.maze.models import RECIPE, MazeFit, models
 from ggpi.rewards import target
+from ggpi.types import Key
 
 HOOK = """
 #####
@@ -187,7 +188,7 @@ def picture(config: Config) -> dict[str, Any]:
     agent = GGPIAgent(ghms, target(given.targets[0], maze.RADIUS), depth=3, num_samples=SHOWN)
     plans = []
 
-    def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+    def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
         plans.append(agent.plan(states[0], key=key))
         return plans[-1].action[None]
 

@@ -15,7 +15,7 @@ help nor hurt.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 
@@ -34,7 +34,7 @@ Change = Callable[[Recipe], Recipe]
 
 
 def _model(**changes: Any) -> Change:
-    return lambda recipe: replace(recipe, model=replace(recipe.model, **changes))
+    return lambda recipe: replace(recipe, model=replace(cast(VAEConfig, recipe.model), **changes))
 
 
 def _one_step(**changes: Any) -> Change:

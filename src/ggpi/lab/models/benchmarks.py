@@ -1,7 +1,7 @@
-"""Worlds on which learned models are compared with simulated truth, and what is drawn from them.
+"""Environments on which learned models are compared with simulated futures, and the data from them.
 
-A world knows its environment, its policies, which of them is evaluated, and how to step any state: so that true
-futures X_T ∼ μ^π_β(·|x, a) can be simulated from any pair. To add one is to add a line to `WORLDS`.
+A benchmark has an environment, policies, one of which is evaluated, and dynamics that step any state, so that true
+futures X_T ∼ μ^π_β(·|x, a) can be simulated from any pair. A new one is a new entry of `WORLDS`.
 
 Seeds are trained together, as one stack of models. Each has its own trajectories of the evaluated policy (CEMC
 learns from nothing else), its own weights and its own minibatches; transitions of random switching among all
@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ggpi.data import StateSpec, Transitions
 from ggpi.envs import GymVectorEnv, Pendulum, PointMass
@@ -23,6 +24,7 @@ from ggpi.rollout.acting import act_at
 from ggpi.rollout.collection import collect
 from ggpi.rollout.episodes import Simulation, follow
 from ggpi.rollout.futures import simulate_futures
+from ggpi.types import Policy
 
 SWITCH_EVERY = 40
 """Longest turn of a policy in the shared transitions."""
@@ -31,43 +33,43 @@ FIRST_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class World:
-    """A world whose futures can be simulated from any state."""
+class Benchmark:
+    """An environment whose futures can be simulated from any state."""
 
     env: Callable[[int], Any]
     """n copies of the environment, as `collect` takes it."""
     dynamics: Any
     """`step(states, actions, rng)` from any states [n, D]."""
-    policies: tuple[Any, ...]
+    policies: tuple[Policy, ...]
     spec: StateSpec
     evaluated: int
     """The policy whose models are learned."""
     shown: tuple[int, int]
-    """The two numbers of a state that pictures show."""
+    """The two coordinates of the state that figures show."""
 
     @property
-    def policy(self) -> Any:
+    def policy(self) -> Policy:
         return self.policies[self.evaluated]
 
-    def futures(self, states: Any, actions: Any, beta: float, seed: int) -> np.ndarray:
+    def futures(self, states: np.ndarray, actions: np.ndarray, beta: float, seed: int) -> np.ndarray:
         """X_T ∼ μ^π_β(·|x, a) for each row."""
         return simulate_futures(self.dynamics, self.policy, states, actions, beta, seed=seed)
 
-    def paths(self, states: Any, actions: Any, num_steps: int, seed: int) -> np.ndarray:
+    def paths(self, states: np.ndarray, actions: np.ndarray, num_steps: int, seed: int) -> np.ndarray:
         """X_1 … X_n for each row [rows, num_steps, D]."""
         key, bank = jax.random.key(seed), PolicyBank([self.policy])
-        copies = Simulation(self.dynamics, np.asarray(states), np.random.default_rng(seed))
+        copies = Simulation(self.dynamics, states, np.random.default_rng(seed))
 
-        def choose(t: int, now: np.ndarray) -> Any:
+        def choose(t: int, now: np.ndarray) -> ArrayLike:
             return act_at(bank, np.int32(0), np.float32(now), key, np.uint32(t)) if t else actions
 
         return np.stack([step.next_state for step in follow(copies, choose, num_steps)], axis=1)
 
 
-def point_mass(evaluated: int = 0) -> World:
+def point_mass(evaluated: int = 0) -> Benchmark:
     """The point mass, pushed to the right so gently that few futures are at the wall, where there is no density."""
     world = PointMass(force=0.005)
-    return World(
+    return Benchmark(
         lambda n: GymVectorEnv(world, n, 60),
         world,
         tuple(direction_policies()),
@@ -77,10 +79,10 @@ def point_mass(evaluated: int = 0) -> World:
     )
 
 
-def pendulum(evaluated: int = 0) -> World:
+def pendulum(evaluated: int = 0) -> Benchmark:
     """Gymnasium's Pendulum; swung up by pushes along its motion."""
     world = Pendulum()
-    return World(
+    return Benchmark(
         lambda n: GymVectorEnv(world, n, 60),
         world,
         tuple(pendulum_policies()),
@@ -90,27 +92,29 @@ def pendulum(evaluated: int = 0) -> World:
     )
 
 
-def ant(evaluated: int = 0) -> World:
+def ant(evaluated: int = 0) -> Benchmark:
     """The sparse-reward ant without a target, and its shipped policies."""
     from ggpi.envs.ant import SPEC, AntDynamics, SparseAntVector
     from ggpi.storage.pretrained import pretrained
 
     policies = tuple(pretrained("ant-policies"))
-    return World(lambda n: SparseAntVector(n, target=None), AntDynamics(), policies, SPEC, evaluated, (0, 1))
+    return Benchmark(
+        lambda n: SparseAntVector(n, target=None), AntDynamics(), policies, SPEC, evaluated, (0, 1)
+    )
 
 
-WORLDS: dict[str, Callable[[], World]] = {"point-mass": point_mass, "pendulum": pendulum, "ant": ant}
+WORLDS: dict[str, Callable[[], Benchmark]] = {"point-mass": point_mass, "pendulum": pendulum, "ant": ant}
 
 
 def check_worlds(names: tuple[str, ...]) -> None:
-    """Refuses names that are not worlds."""
+    """Raises for names that are not in `WORLDS`."""
     unknown = [name for name in names if name not in WORLDS]
     if unknown or not names:
-        raise ValueError(f"no world is called {unknown}; there are {', '.join(WORLDS)}")
+        raise ValueError(f"no environment is called {unknown}; there are {', '.join(WORLDS)}")
 
 
-def gather(world: World, num_shared: int, num_own: int, num_seeds: int, seed: int) -> Transitions:
-    """Transitions of all policies that everyone learns from, and trajectories of π for each seed."""
+def gather(world: Benchmark, num_shared: int, num_own: int, num_seeds: int, seed: int) -> Transitions:
+    """Transitions of all policies, shared by all seeds, and trajectories of π for each seed."""
     shared = collect(world.env(32), world.policies, num_shared, switch_every=SWITCH_EVERY, seed=seed)
     own = collect(world.env(32), [world.policy], num_own * num_seeds, seed=seed + 1)
     episodes = own.episode.max() + 1
@@ -119,7 +123,7 @@ def gather(world: World, num_shared: int, num_own: int, num_seeds: int, seed: in
 
 
 def relabelled(data: Transitions, behaviour: np.ndarray) -> Transitions:
-    """The same transitions, said to be of other policies."""
+    """The same transitions with other behaviour policies."""
     columns = {field.name: getattr(data, field.name) for field in fields(data)}
     return Transitions(**columns | {"behaviour": behaviour})
 
@@ -135,7 +139,7 @@ def joined(parts: list[Transitions]) -> Transitions:
     return Transitions(**columns)
 
 
-def pairs(world: World, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def pairs(world: Benchmark, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """States and actions of the first steps of fresh trajectories of π, before walls and limits are reached."""
     data = collect(world.env(32), [world.policy], max(8 * count, 6400), seed=seed)
     rows = np.random.default_rng(seed).choice(np.flatnonzero(data.step < FIRST_STEPS), count, replace=False)

@@ -89,8 +89,8 @@ def draw_curve(ax: Axes, run: dict[str, Any], score: str, colour: str, line: str
     ax.plot(run["step"], values.mean(axis=1), line, color=colour, linewidth=1.3, label=words)
 
 
-def _focus(ax: Axes, curves: list[Any]) -> None:
-    """Leaves out the start, where scores are far above what is to be seen."""
+def _focus(ax: Axes, curves: list[list[list[float]]]) -> None:
+    """Leaves out the start, where scores are far above the rest."""
     later = np.concatenate([finite(curve)[1:].ravel() for curve in curves])
     low, high = later.min(), np.quantile(later, 0.97)
     ax.set_ylim(low - 0.1 * (high - low), high + 0.3 * (high - low))

@@ -21,6 +21,7 @@ stays level. Where they cross depends on the environment and the budget: late in
 ant, where unrolled samples diverge.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,16 +29,19 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from ggpi.diagnosis.distances import mean_energy, nearest
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.one_step import after
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, compute
-from ggpi.lab.models.benchmarks import WORLDS, World, check_worlds, gather, pairs
+from ggpi.lab.models.benchmarks import WORLDS, Benchmark, check_worlds, gather, pairs
 from ggpi.lab.models.scores import draw
 from ggpi.learning.fitting import fit
 from ggpi.learning.recipe import CPU, PAPER, Recipe
+from ggpi.types import Key
 
 EDGES = (1, 2, 3, 4, 6, 9, 13, 19, 28, 61)
 """Horizons are sorted into 1, 2, 3, 4–5, 6–8, 9–12, 13–18, 19–27 and 28–60 steps."""
@@ -46,6 +50,9 @@ KINDS = ("ghm", "one-step", "truth")
 """What is measured: both models, and fresh simulated futures."""
 LOST = 20.0
 """Samples farther than this from every simulated state are lost."""
+
+KINDS = {"ghm": "GHM", "one-step": "one-step", "truth": "simulated"}
+"""What is compared → words for tables."""
 
 
 @dataclass(frozen=True)
@@ -156,11 +163,16 @@ def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
 
 
 def unrolled(
-    models: Any, world: World, times: np.ndarray, states: Any, actions: Any, seed: int
+    models: AbstractGHM,
+    world: Benchmark,
+    times: np.ndarray,
+    states: np.ndarray,
+    actions: np.ndarray,
+    seed: int,
 ) -> np.ndarray:
-    """The state after given numbers of steps of each one-step model [models, pairs, samples, D]."""
+    """The state after `times` steps of each one-step model [models, pairs, samples, D]."""
 
-    def one(model, x, a, steps, key):
+    def one(model: AbstractGHM, x: Array, a: Array, steps: Array, key: Key) -> Array:
         return after(model, world.policy, steps, x, a, key=key)
 
     at_pair = jax.vmap(one, in_axes=(None, None, None, 0, 0))
@@ -170,36 +182,45 @@ def unrolled(
     return np.asarray(every(models, np.float32(states), np.float32(actions), times, keys))
 
 
-def measure(config, world, states, actions, times, samples, seed) -> dict[str, Any]:
+def measure(
+    config: Config,
+    world: Benchmark,
+    states: np.ndarray,
+    actions: np.ndarray,
+    times: np.ndarray,
+    samples: dict[str, np.ndarray],
+    seed: int,
+) -> dict[str, Any]:
     """Distances of samples to simulated trajectories, sorted by horizon."""
-    repeated = [np.repeat(part, config.num_paths, axis=0) for part in (states, actions)]
-    paths = world.paths(*repeated, LONGEST, seed + 2_000)
+    starts, first = (np.repeat(part, config.num_paths, axis=0) for part in (states, actions))
+    paths = world.paths(starts, first, LONGEST, seed + 2_000)
     paths = paths.reshape(config.num_pairs, config.num_paths, LONGEST, -1)
-    futures = world.futures(
-        *(np.repeat(part, 2 * config.num_samples, axis=0) for part in (states, actions)),
-        config.beta,
-        seed + 3_000,
-    ).reshape(config.num_pairs, 2 * config.num_samples, -1)
-    true, again = np.split(futures, 2, axis=1)
+    starts, first = (np.repeat(part, 2 * config.num_samples, axis=0) for part in (states, actions))
+    futures = world.futures(starts, first, config.beta, seed + 3_000)
+    true, again = np.split(futures.reshape(config.num_pairs, 2 * config.num_samples, -1), 2, axis=1)
     scale = np.maximum((true - states[:, None]).reshape(-1, true.shape[-1]).std(axis=0), 1e-3)
     rows = []
     for i in range(config.together):
-        row: dict[str, Any] = {}
-        for kind, drawn in {**{kind: stack[i] for kind, stack in samples.items()}, "truth": again}.items():
-            errors, horizons = nearest(drawn / scale, paths / scale)
-            row[kind] = {
-                "by_horizon": by_horizon(errors, horizons),
-                "error": np.median(errors),
-                "lost": (errors > LOST).mean(),
-                "energy": mean_energy(drawn, true, scale),
-            }
-            if kind == "one-step":
-                row[kind]["by_steps"] = by_horizon(errors, times)
+        drawn = {**{kind: stack[i] for kind, stack in samples.items()}, "truth": again}
+        row = {kind: _errors(cloud, true, paths, scale) for kind, cloud in drawn.items()}
+        errors, _ = nearest(drawn["one-step"] / scale, paths / scale)
+        row["one-step"]["by_steps"] = by_horizon(errors, times)
         rows.append(row)
     pair = most_spread(true / scale)
     shown = {**{kind: stack[0, pair] for kind, stack in samples.items()}, "truth": true[pair]}
     scatter = {kind: cloud[:, world.shown].round(4) for kind, cloud in shown.items()}
     return {"seeds": rows, "scatter": {**scatter, "start": states[pair, list(world.shown)]}}
+
+
+def _errors(drawn: np.ndarray, true: np.ndarray, paths: np.ndarray, scale: np.ndarray) -> dict[str, Any]:
+    """The errors of one model's samples, and how they depend on the horizon."""
+    errors, horizons = nearest(drawn / scale, paths / scale)
+    return {
+        "by_horizon": by_horizon(errors, horizons),
+        "error": np.median(errors),
+        "lost": (errors > LOST).mean(),
+        "energy": mean_energy(drawn, true, scale),
+    }
 
 
 def by_horizon(errors: np.ndarray, horizons: np.ndarray) -> list[float | None]:
@@ -232,6 +253,6 @@ def summarise(seeds: list[dict[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _over_seeds(values: Any) -> dict[str, float] | None:
+def _over_seeds(values: Iterable[float | None]) -> dict[str, float] | None:
     known = [value for value in values if value is not None]
     return mean_interval(known) if known else None

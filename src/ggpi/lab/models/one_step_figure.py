@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.models.one_step import KINDS
 
-KINDS = {"ghm": "GHM", "one-step": "one-step", "truth": "simulated"}
 COLOURS = {"ghm": style.BLUE, "one-step": style.RED, "truth": style.GREY}
 
 

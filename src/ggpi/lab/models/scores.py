@@ -4,7 +4,7 @@
 energy        energy distance of clouds at single pairs (x, a), in units of the truth's spread, mean over pairs
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -13,7 +13,8 @@ from ggpi.diagnosis.distances import mean_energy
 from ggpi.diagnosis.likelihood import likelihood_each
 from ggpi.diagnosis.samples import draw_each
 from ggpi.diagnosis.truth import Truth, scales, simulate_pairs
-from ggpi.lab.models.benchmarks import World, pairs
+from ggpi.ghm.abstract import AbstractGHM
+from ggpi.lab.models.benchmarks import Benchmark, pairs
 
 NUM_CLOUDS, CLOUD = 16, 256
 NUM_LATENTS = 32
@@ -27,7 +28,7 @@ class Simulated(NamedTuple):
     clouds: Truth
 
 
-def simulated_truth(world: World, beta: float, count: int, seed: int) -> Simulated:
+def simulated_truth(world: Benchmark, beta: float, count: int, seed: int) -> Simulated:
     """`count` fresh pairs of π, and their futures."""
     state, action = pairs(world, count, seed)
     some = state[:NUM_CLOUDS], action[:NUM_CLOUDS]
@@ -36,12 +37,12 @@ def simulated_truth(world: World, beta: float, count: int, seed: int) -> Simulat
     return Simulated(Truth(state, action, single), Truth(*some, clouds))
 
 
-def likelihoods(models: Any, truth: Simulated) -> dict[str, np.ndarray]:
+def likelihoods(models: AbstractGHM, truth: Simulated) -> dict[str, np.ndarray]:
     """`nll` of each model, for VAEs also `negative_elbo` and `kl`."""
     return likelihood_each(models, truth.pairs, num_samples=NUM_LATENTS, key=jax.random.key(0))
 
 
-def energies(models: Any, truth: Simulated) -> np.ndarray:
+def energies(models: AbstractGHM, truth: Simulated) -> np.ndarray:
     """The mean energy distance of each model's clouds to the true ones."""
     _, scale = scales(truth.pairs)
     drawn = draw(models, truth.clouds.state, truth.clouds.action, CLOUD)
@@ -49,6 +50,8 @@ def energies(models: Any, truth: Simulated) -> np.ndarray:
     return np.array([mean_energy(of_model, truth.clouds.future, scale) for of_model in finite])
 
 
-def draw(models: Any, states: np.ndarray, actions: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+def draw(
+    models: AbstractGHM, states: np.ndarray, actions: np.ndarray, count: int, seed: int = 0
+) -> np.ndarray:
     """`count` samples of each model at each pair [models, pairs, count, D]."""
     return draw_each(models, states, actions, count, key=jax.random.key(seed))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import optax
+from jax import Array
 from jax.scipy.stats import norm
+from jaxtyping import PyTree
 
 from ggpi._jax.jit import jit
 from ggpi.envs.ant.symmetry import back, canonical
@@ -16,7 +16,9 @@ from ggpi.types import Key
 
 
 @jit
-def act(policy: GaussianPolicy, state: Any, direction: Any, *, key: Key) -> tuple[Any, Any, Any, Any]:
+def act(
+    policy: GaussianPolicy, state: Array, direction: Array, *, key: Key
+) -> tuple[Array, Array, Array, Array]:
     """Canonical states, actions in them, the actions as executed in the world, and their log-densities."""
     turned, legs = jax.vmap(canonical)(state, direction)
     mean, std = jax.vmap(policy.distribution)(turned)
@@ -25,6 +27,6 @@ def act(policy: GaussianPolicy, state: Any, direction: Any, *, key: Key) -> tupl
     return turned, action, executed, norm.logpdf(action, mean, std).sum(axis=-1)
 
 
-def clipped(gradient: Any, longest: float) -> Any:
+def clipped(gradient: PyTree, longest: float) -> PyTree:
     """The gradient, made no longer than `longest`."""
     return optax.clip_by_global_norm(longest).update(gradient, optax.EmptyState())[0]

@@ -19,7 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 from jax.scipy.stats import norm
+from jaxtyping import Float, PyTree
 
 from ggpi._jax.jit import jit
 from ggpi.envs.ant.symmetry import canonical
@@ -102,7 +104,16 @@ def round_of(config: PPO, learner: Learner, walkers: Walkers, *, key: Key) -> tu
 
 
 @jit
-def update(config, learner, turned, action, log_prob, steps, *, key: Key) -> tuple[Learner, dict[str, Any]]:
+def update(
+    config: PPO,
+    learner: Learner,
+    turned: Float[Array, "T N D"],
+    action: Float[Array, "T N A"],
+    log_prob: Float[Array, "T N"],
+    steps: dict[str, Array],
+    *,
+    key: Key,
+) -> tuple[Learner, dict[str, Array]]:
     """Several epochs of clipped policy gradients on one round of steps."""
     value = jax.vmap(jax.vmap(partial(value_of, learner)))
     following, _ = jax.vmap(jax.vmap(canonical))(steps["next_state"], steps["direction"].astype(jnp.int32))
@@ -116,7 +127,7 @@ def update(config, learner, turned, action, log_prob, steps, *, key: Key) -> tup
     params, static = eqx.partition((learner.policy, learner.value), eqx.is_array)
     transform = optax.adam(learner.learning_rate)
 
-    def one(carry, rows):
+    def one(carry: PyTree, rows: Array) -> tuple[PyTree, Array]:
         params, state = carry
         batch = jax.tree.map(lambda x: x[rows], flat)
         (_, kl), gradient = jax.value_and_grad(loss, has_aux=True)(params, static, config, *batch)
@@ -135,12 +146,14 @@ def update(config, learner, turned, action, log_prob, steps, *, key: Key) -> tup
     return Learner(policy, critic, state, rate), {"kl": kl, "learning_rate": rate, "std": std.mean()}
 
 
-def value_of(learner: Learner, turned: Any) -> Any:
+def value_of(learner: Learner, turned: Array) -> Array:
     """V of a canonical state."""
     return learner.value(seen(turned, learner.policy.inputs, learner.policy.scale))[0]
 
 
-def advantages(config: PPO, before: Any, after: Any, steps: dict[str, Any]) -> Any:
+def advantages(
+    config: PPO, before: Float[Array, "T N"], after: Float[Array, "T N"], steps: dict[str, Array]
+) -> Float[Array, "T N"]:
     """Generalised advantages Âₜ = δₜ + γλ Âₜ₊₁, δₜ = r + γ V(x′) − V(x).
 
     There is no V after a fall and no Âₜ₊₁ after a cut.
@@ -150,14 +163,23 @@ def advantages(config: PPO, before: Any, after: Any, steps: dict[str, Any]) -> A
     )
     keep = config.gamma * config.lam * ~steps["cut"]
 
-    def backwards(later, now):
+    def backwards(later: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
         delta, keep = now
         return (later := delta + keep * later), later
 
     return jax.lax.scan(backwards, jnp.zeros(before.shape[1]), (delta, keep), reverse=True)[1]
 
 
-def loss(params, static, config: PPO, turned, action, log_prob, advantage, target) -> tuple[Any, Any]:
+def loss(
+    params: PyTree,
+    static: PyTree,
+    config: PPO,
+    turned: Array,
+    action: Array,
+    log_prob: Array,
+    advantage: Array,
+    target: Array,
+) -> tuple[Array, Array]:
     """The clipped objective, the squared error of V, and the entropy; also the KL divergence so far."""
     policy, critic = eqx.combine(params, static)
     mean, std = jax.vmap(policy.distribution)(turned)
