@@ -8,19 +8,18 @@ import shape
 import words
 
 LEFT = {
-    "lab": 70,
-    "evaluation": 39,
+    "lab": 46,
     "envs": 37,
-    "cli": 25,
-    "learning": 15,
-    "data": 11,
+    "evaluation": 36,
+    "cli": 15,
     "diagnosis": 10,
+    "data": 8,
     "agent": 7,
-    "mdp": 6,
-    "ghm": 2,
+    "ghm": 3,
+    "mdp": 3,
     "improvement": 2,
-    "rollout": 1,
-    "switching": 1,
+    "learning": 2,
+    "switching": 2,
     "types": 1,
 }
 """How many phrases each room may still have."""

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
-from ggpi.types import ArrayLike
+from ggpi.types import ArrayLike, Numbers
 
 T = TypeVar("T")
 Function = Callable[..., Any]
@@ -54,7 +54,7 @@ def over_states(function: Function, state: ArrayLike) -> Any:
     return over_axes(function, states.ndim)(states)
 
 
-def over_models(function: Function, models: T, *arguments: Array) -> Any:
+def over_models(function: Function, models: eqx.Module, *arguments: Numbers) -> Any:
     """function(model, …) for each of the stacked models and each entry of its batch, arguments [models, batch, …]."""
     return jax.vmap(lambda model, *batch: jax.vmap(lambda *one: function(model, *one))(*batch))(
         models, *arguments

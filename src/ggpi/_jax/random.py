@@ -9,6 +9,7 @@ compile. Do not draw gather indices with it: XLA would recompute the draw for ev
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +17,13 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 from jaxtyping import Array
 
-from ggpi.types import ArrayLike, Key
+from ggpi.types import Key
 
 PLAIN = "threefry2x32"
 """JAX's default key implementation."""
 
 
-def checked_key(key: object) -> Key:
+def checked_key(key: Any) -> Key:
     """The key, if it is a typed key or the two words of `jax.random.PRNGKey`; else raises."""
     dtype, shape = getattr(key, "dtype", None), np.shape(key) if hasattr(key, "dtype") else ()
     is_new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
@@ -65,11 +66,11 @@ def _split(key: Array, shape: tuple[int, ...]) -> Array:
     return jax.random.key_data(jax.random.split(_plain(key), shape))
 
 
-def _fold_in(key: Array, number: ArrayLike) -> Array:
+def _fold_in(key: Array, number: Any) -> Array:
     return jax.random.key_data(jax.random.fold_in(_plain(key), number))
 
 
-def _seed(number: ArrayLike) -> Array:
+def _seed(number: Any) -> Array:
     return jax.random.key_data(jax.random.key(number, impl=PLAIN))
 
 

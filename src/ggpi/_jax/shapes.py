@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi._jax.batching import Function, over_axes
-from ggpi.types import Policy
+from ggpi.types import Actor
 
 Lead = tuple[int, ...]
 
@@ -55,6 +55,6 @@ def floats(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
-def check_policy(policy: Policy, size: int, expected: tuple[tuple[int, ...], str]) -> None:
+def check_policy(policy: Actor, size: int, expected: tuple[tuple[int, ...], str]) -> None:
     """Raises unless a policy maps state vectors of this size to actions of the expected shape and kind of dtype."""
     check_result(lambda state: policy.sample(state, key=jax.random.key(0)), (floats(size),), expected)

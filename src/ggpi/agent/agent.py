@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -124,11 +124,17 @@ class GGPIAgent:
         check_process()
         if self._models is None:
             self._check(depth)
-        models = self._models
-        reward = checked_reward(
-            as_reward(self.reward), models.spaces.state, models.spaces.action, models.spaces.sizes
-        )
+        spaces = self._shared.spaces
+        reward = checked_reward(as_reward(self.reward), spaces.state, spaces.action, spaces.sizes)
         object.__setattr__(self, "reward", reward)
+
+    @property
+    def _shared(self) -> _Models:
+        return cast(_Models, self._models)
+
+    @property
+    def _set(self) -> GSPs:
+        return cast(GSPs, self.gsps)
 
     def _check(self, depth: int | None) -> None:
         """All but the reward."""
@@ -171,7 +177,7 @@ class GGPIAgent:
         """
         states, batch = self._checked_states(state)
         decided = self._decide(states, checked_key(key))
-        values = [np.moveaxis(part, 1, 0) for part in decided.found]
+        values = [np.moveaxis(np.asarray(part), 1, 0) for part in decided.found]
         starts = (*batch, values[0].shape[2])
         if self.first_actions == "head":
             values, starts = [part[..., 0] for part in values], batch
@@ -182,59 +188,59 @@ class GGPIAgent:
         levels = [
             [np.reshape(part, (len(part), *starts, *part.shape[2:])) for part in level] for level in levels
         ]
-        return Plan(self.gsps, value, stderr, best, action, levels, self._tree[1])
+        return Plan(self._set, value, stderr, best, action, levels, self._tree[1])
 
     def with_reward(self, reward: Reward | ArrayLike) -> GGPIAgent:
         """The same agent for another reward; one of the same kind needs no new compilation."""
-        models = dataclasses.replace(self._models, warner=self._models.warner.for_other_reward())
+        models = dataclasses.replace(self._shared, warner=self._shared.warner.for_other_reward())
         return dataclasses.replace(self, reward=reward, _models=models)
 
     @cached_property
     def _scored(self) -> SampledReward:
-        return sampled_reward(self.reward, self._models.sampler)
+        return sampled_reward(as_reward(self.reward), self._shared.sampler)
 
     @property
     def _tree(self) -> tuple[Tree, Places]:
-        return tree_of(self.gsps, self.ghms.gamma, self._scored.form)
+        return tree_of(self._set, self.ghms.gamma, self._scored.form)
 
     @property
     def _largest(self) -> int:
-        return largest_call(self._models.sampler)
+        return largest_call(self._shared.sampler)
 
     def _decide(self, states: Array, key: Key) -> _Decision:
-        models = self._models
+        models = self._shared
         models.warner.about_states(states)
         value_key, first_key, choice_key = jax.random.split(key, 3)
         query = self._query(states, self._first_actions(states, first_key))
         found = estimate(query, self.num_samples, largest=self._largest, key=value_key)
-        models.warner.about_values(found.mean, states, self.reward, self.num_samples)
-        heads = np.array([gsp.head for gsp in self.gsps])
+        models.warner.about_values(np.asarray(found.mean), states, as_reward(self.reward), self.num_samples)
+        heads = np.array([gsp.head for gsp in self._set])
         best, action = choose(models.sampler.bank, heads, found.mean, states, query.actions, choice_key)
         return _Decision(found, np.asarray(best), np.asarray(action), query, value_key)
 
     def _query(self, states: Array, actions: Array | None) -> AbstractQuery:
-        parts = self._models.sampler, self._scored, states, actions, self._tree[0]
+        parts = self._shared.sampler, self._scored, states, actions, self._tree[0]
         return Jump(*parts) if self.first_actions != "step" else Step(*parts, *self._step)
 
     @cached_property
     def _step(self) -> tuple[Any, Suffixes]:
         """A Sampler of the next state, and how the GSPs continue after it."""
-        return self.ghms.one_step_sampler(), Suffixes(self.gsps)
+        return self.ghms.one_step_sampler(), Suffixes(self._set)
 
     def _first_actions(self, states: Array, key: Key) -> Array | None:
         """First actions to score [K, B, C, …]; None leaves them to the heads, sample by sample."""
         if self.first_actions == "head":
             return None
         if self.first_actions in ("all", "step"):
-            num_actions = self._models.spaces.num_actions
+            num_actions = self._shared.spaces.num_actions
             shape = (len(self.ghms.policies), len(states), num_actions)
             return jnp.broadcast_to(jnp.arange(num_actions, dtype=jnp.int32), shape)
-        return candidates(self._models.sampler.bank, states, int(self.first_actions), key)
+        return candidates(self._shared.sampler.bank, states, cast(int, self.first_actions), key)
 
     def _checked_states(self, state: ArrayLike) -> tuple[Array, tuple[int, ...]]:
         """States [B, …] and the shape of the batch: () for a single state."""
         check_process()
-        spaces = self._models.spaces
+        spaces = self._shared.spaces
         states, batch = checked_states(state, spaces)
         values = self._scored.values
         rewards = jax.tree.leaves(values) if isinstance(values, Each) else ()

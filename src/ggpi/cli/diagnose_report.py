@@ -87,11 +87,11 @@ def state_names(models: Path, env: str | None, keys: Sequence[str], size: int) -
 
 def read_source(env: str | None, data: str | None, keys: Sequence[str] = ()) -> str | Transitions:
     """An environment's id, or the transitions of a file or of a Minari dataset."""
-    if (env is None) == (data is None):
-        raise ValueError("give the truth: either --env ID or --data FILE.npz (or a Minari dataset)")
-    if data is None:
+    if env is not None and data is None:
         return env
-    return read_data(data, keys)
+    if data is not None and env is None:
+        return read_data(data, keys)
+    raise ValueError("give the truth: either --env ID or --data FILE.npz (or a Minari dataset)")
 
 
 def tables(numbers: dict[str, Any]) -> RenderableType:

@@ -1,14 +1,11 @@
 """`ggpi fit --env ID --policies a.zip b.zip`: models of policies of your own.
 
-Everything that can be wrong is found before the first step: the environment, its spaces, the policies' files and
-whether they belong there, names, horizons, and the directory. Transitions are collected by the policies taking turns,
-or read. Re-running the same command resumes an interrupted fit.
+Everything is checked before the first step: the environment, its spaces, policies, names, horizons and the directory.
+Transitions are collected by the policies taking turns, or read. Re-running the same command resumes an interrupted fit.
 """
 
 import contextlib
-import itertools
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +19,7 @@ from rich.table import Table
 from ggpi.cli import loss_curves
 from ggpi.cli.fit_directory import World, claim, look, record
 from ggpi.cli.fit_recipe import LossName, ModelName, note_on_rates, recipe_of
+from ggpi.cli.policy_files import read_policies
 from ggpi.cli.verdict_table import verdict_table
 from ggpi.data import Transitions, read_flat, read_minari, read_npy, read_npz, write_npz
 from ggpi.data.memory import is_mapped, within_memory
@@ -36,11 +34,9 @@ from ggpi.learning.preparation import split
 from ggpi.learning.recipe import CPU
 from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.checks import check_policies, space_of
-from ggpi.policies.sb3.reader import load_sb3
 from ggpi.rollout.collection import collect
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
-from ggpi.storage.objects import Foreign, load
 from ggpi.switching import beta_of
 from ggpi.types import Key
 
@@ -155,48 +151,6 @@ def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
 def _split(words: Sequence[str]) -> tuple[str, ...]:
     """Words that were given one by one, or joined by commas."""
     return tuple(part.strip() for word in words for part in word.split(",") if part.strip())
-
-
-def read_policies(
-    given: Sequence[str], vecnormalize: Sequence[str] = (), deterministic: bool = False
-) -> list[Any]:
-    """The policies of files and directories, in their order; called as the files are."""
-    pairs = [_with_statistics(word) for word in given]
-    without = sum(own is None and not Path(path).is_dir() for path, own in pairs)
-    if len(vecnormalize) not in ((0, 1, without) if without else (0,)):
-        raise ValueError(
-            f"--vecnormalize takes one file for all zips or one for each of the {without} that are given without "
-            f"their own (as policy.zip:vecnormalize.pkl), got {len(vecnormalize)}"
-        )
-    others = itertools.cycle(vecnormalize or [None])
-    stems = [Path(path).stem for path, _ in pairs]
-    policies: list[Any] = []
-    for path, own in pairs:
-        if Path(path).is_dir():
-            policies.extend(_saved(path))
-            continue
-        name = Path(path).stem if stems.count(Path(path).stem) == 1 else path.removesuffix(".zip")
-        statistics = next(others) if own is None else own
-        policies.append(load_sb3(path, vecnormalize=statistics, deterministic=deterministic, name=name))
-    return policies
-
-
-def _with_statistics(word: str) -> tuple[str, str | None]:
-    """The file of a policy, and that of its statistics if it is given behind a colon; C:\\a.zip has no such colon."""
-    match = None if Path(word).exists() else re.fullmatch(r"(.+?\.zip):(.+)", word, re.IGNORECASE)
-    return (match[1], match[2]) if match else (word, None)
-
-
-def _saved(path: str) -> list[Any]:
-    """The policy or policies that `ggpi.save` wrote to a directory."""
-    found = load(path)
-    policies = list(found) if isinstance(found, tuple | list) else [found]
-    for policy in policies:
-        if not hasattr(policy, "sample") or isinstance(policy, Foreign):
-            raise ValueError(
-                f"{path} holds a {type(policy).__name__}, expected policies that ggpi.save wrote"
-            )
-    return policies
 
 
 def transitions(config: WorldConfig, world: World, policies: Sequence[Any], out: Path) -> Transitions:

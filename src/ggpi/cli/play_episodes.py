@@ -163,12 +163,13 @@ def run_episode(
         report(f"step {len(rewards)}")
         if step.ended[0]:
             end = "terminated" if step.is_done[0] else "time"
-    heads = np.array([agent.gsps[int(plan.best)].head for plan in plans])
+    heads = np.array([plan.gsps[int(plan.best)].head for plan in plans])
     return Episode(np.array(rewards), heads, end, any(np.any(plan.value) for plan in plans))
 
 
 def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
     given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
+    assert callable(reward.values)
     return float(reward.values(*given))
 
 

@@ -45,11 +45,11 @@ def evaluate(gsps: GSPs | Iterable[GSP], ghms: GHMs, reward: Reward | ArrayLike)
 def _accuracy(closed: GSPs, gsps: GSPs, ghms: GHMs, reward: Reward) -> Accuracy:
     """How far the values can be told apart: an error of each segment's solver adds to those of its suffix."""
     of_first = {(gsp.head, gsp.alphas[0] if gsp.alphas else None) for gsp in closed}
-    largest = np.abs(reward.values).max()
+    largest = np.abs(reward.table).max()
     worst = max(ghms.segment(*first).error(largest) for first in of_first)
     error = ghms.gamma / (1 - ghms.gamma) * closed.depth * worst
-    one_sign = (reward.values >= 0).all() or (reward.values <= 0).all()
-    absolute = Reward(reward.form, np.abs(reward.values))
+    one_sign = (reward.table >= 0).all() or (reward.table <= 0).all()
+    absolute = Reward(reward.form, np.abs(reward.table))
     return Accuracy(RESOLUTION, error, None if one_sign else lambda: evaluate(gsps, ghms, absolute).array)
 
 

@@ -87,7 +87,8 @@ class SampledReward(eqx.Module):
         if self.form == "policy":
             r = self.values(policies, x, action)
         else:
-            r = rewards_at(self.values, x, *((action,) if self.form == "state_action" else ()))
+            used = () if action is None or self.form != "state_action" else (action,)
+            r = rewards_at(self.values, x, *used)
         if self.terminal is None:
             return r
         once = self.arriving * r if self.form == "arrival" else 0.0
@@ -173,7 +174,7 @@ def checked_reward(
 
 def check_table(reward: Reward, sizes: tuple[int, ...] | None) -> None:
     """Raises unless an array has a reward for every state (and action) of a finite MDP."""
-    shape = np.shape(reward.values)
+    shape = reward.table.shape
     if sizes is None:
         raise ValueError(
             f"an array {shape} is a reward of the numbered states of a finite MDP; here states are vectors: give a "
@@ -226,7 +227,7 @@ def rewards_at(values: Any, x: Numbers, *action: Numbers) -> Array:
         return jnp.asarray(values.of_rows(*rows).reshape(x.shape[:3]))
     if isinstance(values, Each):
 
-        def own(value: Any, *sample: Array) -> Array:
+        def own(value: Any, *sample: Numbers) -> Array:
             return over(value, *(part[:, None] for part in sample))[:, 0]
 
         return jax.vmap(own, (0, 1, 1)[: 2 + len(action)], 1)(values.values, x, *action).astype(jnp.float32)

@@ -107,8 +107,8 @@ def _tried(reward: Reward, sampler: Sampler, states: Array, key: Key) -> Reward:
     action = (
         sampler.act((0,), states[None, :1], key=key)[0, 0] if reward.form == "state_action" else states[0]
     )
-    shapes = (jax.ShapeDtypeStruct(np.shape(part), part.dtype) for part in (states[0], action))
-    return checked_reward(reward, *shapes)
+    of_state, of_action = (jax.ShapeDtypeStruct(np.shape(part), part.dtype) for part in (states[0], action))
+    return checked_reward(reward, of_state, of_action)
 
 
 def _query(gsps: GSPs, sampler: Sampler, reward: Reward, states: Numbers, actions: Numbers | None) -> Jump:
@@ -129,10 +129,10 @@ def evaluate_pairs_sampled(
     """
     gsps = gsp_set(gsps)
     ghms.check(gsps)
-    pairs = np.indices((ghms.mdp.num_states, ghms.mdp.num_actions))
+    state, action = np.indices((ghms.mdp.num_states, ghms.mdp.num_actions))
     tree, _ = tree_of(gsps, ghms.gamma, as_reward(reward).form)
-    found = _at_pairs(tree, ghms, _tables(ghms), reward, *pairs, num_samples, key)
-    return QValues(found.mean, gsps, ghms.policies, found.stderr)
+    found = _at_pairs(tree, ghms, _tables(ghms), reward, state, action, num_samples, key)
+    return QValues(np.asarray(found.mean), gsps, ghms.policies, np.asarray(found.stderr))
 
 
 def evaluate_gsp_sampled(

@@ -143,7 +143,8 @@ def draw(
         first = actions if m == 0 else None
         drawn.append([_draw_block(b, sampler, x, first, form, k) for b, k in zip(level, keys, strict=True)])
         inner = [part.x for block, part in zip(level, drawn[-1], strict=True) if not block.is_leaf]
-        x = inner[0] if len(inner) == 1 else jnp.concatenate(inner) if inner else None
+        if inner:
+            x = inner[0] if len(inner) == 1 else jnp.concatenate(inner)
     return drawn
 
 

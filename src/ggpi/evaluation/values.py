@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ggpi._jax.shapes import Lead, check_shape
 from ggpi.mdp.ties import UNKNOWN, Accuracy
@@ -45,7 +46,7 @@ class QValues:
         if self.gsps.num_policies > len(self.policies):
             raise ValueError(f"{self.gsps.num_policies} policies are named, there are {len(self.policies)}")
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __getitem__(self, gsp: int | GSP) -> np.ndarray:

@@ -9,14 +9,18 @@ from ggpi.ghm.exact import (
     successor_features,
     successor_representation,
 )
+from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM, cemc, cetd, cetd_replay, polynomial_steps
+from ggpi.ghm.vae import VAEConfig
 
 __all__ = [
     "AbstractDensityGHM",
     "AbstractGHM",
     "ExactGHM",
+    "FlowConfig",
     "GHMs",
     "TabularGHM",
+    "VAEConfig",
     "bellman",
     "cemc",
     "cetd",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -143,7 +143,8 @@ class GHMs:
             if isinstance(model, ExactGHM) and model.mdp.terminal.any():
                 terminal = Table(jnp.asarray(model.mdp.terminal))
             pi = jnp.asarray(np.stack([np.asarray(policy, np.float32) for policy in self.policies]))
-            return TableSampler(stacks, bank, pi, terminal, self.gamma, self.horizons)
+            tables = cast("tuple[Any, ...]", stacks)
+            return TableSampler(tables, bank, pi, terminal, self.gamma, self.horizons)
 
 
 def exact_ghms(
@@ -200,7 +201,7 @@ def _stacked(models: Models, policies: Sequence[Any]) -> eqx.Module:
 def _joined(groups: Sequence[Models]) -> Models:
     if isinstance(groups[0], eqx.Module):
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
-    return tuple(model for group in groups for model in group)
+    return tuple(model for group in groups for model in cast("Sequence[ExactGHM]", group))
 
 
 def _world(model: Any) -> tuple[Any, ...]:

@@ -84,7 +84,7 @@ class Frame(eqx.Module):
 
     def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b D"]:
         """The target in the model's coordinates."""
-        moved = target - jnp.array(self.from_state) * state
+        moved = jnp.asarray(target) - jnp.array(self.from_state) * state
         return (moved - _fixed(self.target_mean)) / _fixed(self.target_scale)
 
     def restore(self, state: Vectors, y: Vectors) -> Float[Array, "*b D"]:

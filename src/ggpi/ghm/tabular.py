@@ -121,7 +121,7 @@ def cemc(
 
     Paper: Eq 7
     """
-    truth = ExactGHM(mdp, TabularPolicy(policy), check_gamma(gamma)).sampler
+    truth = ExactGHM(mdp, TabularPolicy(np.asarray(policy)), check_gamma(gamma)).sampler
     state, action = jnp.indices((mdp.num_states, mdp.num_actions))
 
     def target(mu: Logits, key: Key) -> Logits:
@@ -158,7 +158,7 @@ def cetd_replay(
         key: the source of minibatches and samples.
     """
     gamma = check_gamma(gamma)
-    pi = TabularPolicy(policy)
+    pi = TabularPolicy(np.asarray(policy))
     num_states, num_actions = pi.pi.shape
     x, a, following = (jnp.asarray(part, jnp.int32) for part in _checked_pairs(transitions, pi))
     terminated = jnp.asarray(transitions.terminated, bool)

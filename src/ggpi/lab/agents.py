@@ -82,7 +82,8 @@ def true_values(
 
     def values(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
         reward = targets(goals, radius)
-        return evaluate_states_sampled(gsps, simulator, reward, states, num_samples=num_samples, key=key).mean
+        found = evaluate_states_sampled(gsps, simulator, reward, states, num_samples=num_samples, key=key)
+        return np.asarray(found.mean)
 
     return values
 

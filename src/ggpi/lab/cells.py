@@ -24,14 +24,16 @@ from typing import Any
 
 from ggpi.progress import progress
 from ggpi.storage.arrays import read_json, to_json, write_json
-from ggpi.storage.tags import BEFORE_TAGS, LIBRARY
+from ggpi.storage.tags import BEFORE_TAGS, LIBRARY, UPGRADES
 
+Metrics = dict[str, Any]
+"""A JSON object: numbers, strings, lists and objects by name."""
 Tasks = Mapping[str, Callable[[], Any]]
-Cells = Callable[[Tasks], dict[str, Any]]
+Cells = Callable[[Tasks], Metrics]
 PACKAGE = Path(__file__).parents[1]
 
 
-def compute(tasks: Tasks) -> dict[str, Any]:
+def compute(tasks: Tasks) -> Metrics:
     """Calls each task; results are as they would be read from disk."""
     return {name: as_stored(task()) for name, task in tasks.items()}
 
@@ -44,7 +46,7 @@ def as_stored(value: Any) -> Any:
 def resumable(directory: Path, stamp: str) -> Cells:
     """Like `compute`, with a progress bar; stores each result, and reuses those that are stored under `stamp`."""
 
-    def run(tasks: Tasks) -> dict[str, Any]:
+    def run(tasks: Tasks) -> Metrics:
         paths = {name: _cell_path(directory, name) for name in tasks}
         results = {name: cell["result"] for name, path in paths.items() if (cell := _stored(path, stamp))}
         with progress(len(tasks), "run", "") as advance:
@@ -72,7 +74,7 @@ def _cell_path(directory: Path, name: str) -> Path:
     return directory / "cells" / f"{name}.json"
 
 
-def _stored(path: Path, stamp: str) -> dict[str, Any] | None:
+def _stored(path: Path, stamp: str) -> Metrics | None:
     """A stored cell; None if it is missing, damaged, or of another config or other code."""
     with contextlib.suppress(OSError, ValueError):
         cell = read_json(path)
@@ -178,5 +180,6 @@ def _lazy(tree: ast.Module, module: str) -> Iterator[str]:
 def _classes_in(weights: Path) -> Iterator[str]:
     """Modules of the classes that saved objects are instances of."""
     for path in sorted(weights.rglob("about.json")):
-        for tag in set(re.findall(r'"class": "([^"]+)"', path.read_text(encoding="utf-8"))):
-            yield LIBRARY[BEFORE_TAGS.get(tag, tag)].partition(":")[0]
+        for name in set(re.findall(r'"class": "([^"]+)"', path.read_text(encoding="utf-8"))):
+            tag = BEFORE_TAGS.get(str(name), str(name))
+            yield LIBRARY[UPGRADES[tag][0] if tag in UPGRADES else tag].partition(":")[0]

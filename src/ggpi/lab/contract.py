@@ -33,7 +33,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ggpi.lab import EXPERIMENTS, FILMS, one_of
-from ggpi.lab.cells import as_stored, code_digest, resumable, seconds_spent, stamp_of
+from ggpi.lab.cells import Metrics, as_stored, code_digest, resumable, seconds_spent, stamp_of
 from ggpi.lab.film import film
 from ggpi.storage.arrays import read_json, replacing, sweep, write_json
 from ggpi.storage.errors import FileError
@@ -66,9 +66,7 @@ def default_directory(name: str, preset: str, config: Any) -> Path:
     return Path("results") / f"{name}-{preset}-seed{config.seed}"
 
 
-def run(
-    name: str, config: Any, *, preset: str, seed: int, out: str | Path | None, force: bool
-) -> dict[str, Any]:
+def run(name: str, config: Any, *, preset: str, seed: int, out: str | Path | None, force: bool) -> Metrics:
     """See `ggpi.lab.run`."""
     module, figure = experiment(name), figure_of(name)
     if config is None:
@@ -105,7 +103,7 @@ def redraw(directory: Path) -> tuple[str, Any]:
     return name, metrics
 
 
-def describe(name: str, preset: str, config: Any) -> dict[str, Any]:
+def describe(name: str, preset: str, config: Any) -> Metrics:
     """The content of `config.json`, except for the seconds."""
     versions = {package: importlib.metadata.version(package) for package in ("ggpi", "jax", "numpy")}
     return {
@@ -141,7 +139,7 @@ def claim(directory: Path, about: Mapping[str, Any], force: bool = False) -> Non
         write_json(directory / "config.json", about)
 
 
-def _held(directory: Path) -> dict[str, Any] | None:
+def _held(directory: Path) -> Metrics | None:
     """The `config.json` in a directory, None if it is empty; raises if other things are in it."""
     entries = {path.name for path in directory.glob("*") if not path.name.startswith(".")}
     if not entries:
@@ -185,7 +183,7 @@ def write_film(directory: Path, make: Callable[[], Iterable[np.ndarray]]) -> Non
         warnings.warn(f"no film: {error}", stacklevel=3)
 
 
-def read_results(directory: Path) -> tuple[dict[str, Any], Any]:
+def read_results(directory: Path) -> tuple[Metrics, Any]:
     """`(config, metrics)` of a finished run."""
     if not directory.is_dir():
         raise ValueError(f"{directory} is not a directory; expected one written by ggpi run")

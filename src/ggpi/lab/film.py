@@ -5,10 +5,10 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from ggpi.lab.cells import Metrics
 from ggpi.storage.arrays import replacing
 
 
@@ -46,7 +46,7 @@ def film(path: Path, rate: float = 16) -> Iterator[Callable[[np.ndarray], None]]
             picture = np.ascontiguousarray(picture, np.uint8)
             if writer is None:
                 height, width, _ = picture.shape
-                options: dict[str, Any] = {"fps": rate, "macro_block_size": 8, "output_params": ["-f", "mp4"]}
+                options: Metrics = {"fps": rate, "macro_block_size": 8, "output_params": ["-f", "mp4"]}
                 writer = imageio_ffmpeg.write_frames(aside.absolute(), (width, height), **options)
                 with warnings.catch_warnings():
                     # JAX warns of forks, but ffmpeg is started at once

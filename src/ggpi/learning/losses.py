@@ -250,7 +250,8 @@ def _slow_copy(
         return jax.tree.map(jnp.array, models)
     if ema_decay is not None:
         return jax.tree.map(lambda old, new: ema_decay * old + (1 - ema_decay) * new, slow, models)
-    return jax.tree.map(lambda old, new: jnp.where((step + 1) % copy_every == 0, new, old), slow, models)
+    is_due = (step + 1) % (copy_every or 1) == 0
+    return jax.tree.map(lambda old, new: jnp.where(is_due, new, old), slow, models)
 
 
 def _scale(changes: Float[Array, "N D"]) -> Float[Array, "D"]:

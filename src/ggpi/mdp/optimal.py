@@ -195,12 +195,12 @@ class _Problem:
 
     def absolute(self, reward: Reward, mdp: TabularMDP) -> _Problem | None:
         """The same with the absolute rewards; None where these are of one sign."""
-        if (reward.values >= 0).all() or (reward.values <= 0).all():
+        if (reward.table >= 0).all() or (reward.table <= 0).all():
             return None
-        return dataclasses.replace(self, r=mdp.r(Reward(reward.form, np.abs(reward.values))))
+        return dataclasses.replace(self, r=mdp.r(Reward(reward.form, np.abs(reward.table))))
 
     def lower_start(self) -> StateValues:
-        """v ≤ T v, from where all sweeps rise: the least reward for ever, 0 at terminal states."""
+        """v ≤ T v, from where all sweeps rise: the least reward forever, 0 at terminal states."""
         return np.where(self.terminal, 0.0, self.r.min() / (1 - self.gamma))
 
     def improve(self, v: StateValues) -> _Greedy:

@@ -168,11 +168,11 @@ class TabularMDP:
         """Any reward as the expected r(x, a) of leaving x with a; 0 at terminal states."""
         reward = self.checked_reward(reward)
         if reward.form == "arrival":
-            r = self.ahead(reward.values)
+            r = self.ahead(reward.table)
         elif reward.form == "state":
-            r = np.repeat(reward.values[:, None], self.num_actions, axis=1)
+            r = np.repeat(reward.table[:, None], self.num_actions, axis=1)
         else:
-            r = np.array(reward.values, float)
+            r = np.array(reward.table, float)
         r[self.terminal] = 0.0
         return r
 
@@ -205,22 +205,22 @@ class TabularMDP:
             )
         states = (self.num_states,)
         wanted = (*states, self.num_actions) if reward.form == "state_action" else states
-        if reward.values.shape != wanted:
+        if reward.table.shape != wanted:
             raise ValueError(
-                f"a {reward.form} reward of this MDP has shape {wanted}, got {reward.values.shape}"
+                f"a {reward.form} reward of this MDP has shape {wanted}, got {reward.table.shape}"
             )
-        return reward if np.isfinite(reward.values).all() else self._without_unentered(reward)
+        return reward if np.isfinite(reward.table).all() else self._without_unentered(reward)
 
     def _without_unentered(self, reward: Reward) -> Reward:
         """ρ with 0 where no state is ever entered, so that nothing there matters; elsewhere it has to be finite."""
         leaving = np.repeat(~self.terminal, self.num_actions).astype(float)
         entered = self.kernel.T @ leaving > 0
-        bad = np.flatnonzero(entered & ~np.isfinite(reward.values))
+        bad = np.flatnonzero(entered & ~np.isfinite(reward.table))
         if len(bad):
             raise ValueError(
                 f"{len(bad)} arrival rewards of states that can be entered are not finite, the first at index {bad[0]}"
             )
-        return Reward("arrival", np.where(entered, reward.values, 0.0))
+        return Reward("arrival", np.where(entered, reward.table, 0.0))
 
     @classmethod
     def from_gymnasium(cls, env: object) -> tuple[TabularMDP, Reward]:

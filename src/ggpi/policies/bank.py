@@ -8,7 +8,7 @@ ignored, so banks of the same shapes share their compiled programs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,14 +21,7 @@ from ggpi._jax.random import quick
 from ggpi._jax.shapes import Lead, check_shape
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.verify import verify
-from ggpi.types import ArrayLike, Key
-
-
-@runtime_checkable
-class SupportsSample(Protocol):
-    """The part of a policy that a bank needs."""
-
-    def sample(self, state: Array, *, key: Key) -> Array: ...
+from ggpi.types import Actor, ArrayLike, Key
 
 
 class PolicyBank(eqx.Module):
@@ -41,7 +34,7 @@ class PolicyBank(eqx.Module):
     members: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     """The indices of the policies of each group."""
 
-    def __init__(self, policies: Sequence[SupportsSample]):
+    def __init__(self, policies: Sequence[Actor]):
         if not len(policies):
             raise ValueError("a bank needs at least one policy")
         parts = [eqx.partition(_module(policy), _is_array) for policy in policies]
@@ -127,7 +120,7 @@ class PolicyBank(eqx.Module):
         return jnp.concatenate(groups)[np.argsort(np.concatenate(self.members))]
 
 
-def _module(policy: SupportsSample) -> Any:
+def _module(policy: Actor) -> Any:
     """The pytree that is sampled: the table of a tabular policy, or the policy itself without its name."""
     if isinstance(policy, TabularPolicy):
         return policy.table

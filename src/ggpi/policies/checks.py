@@ -13,8 +13,9 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from ggpi.data import Transitions
-from ggpi.policies.bank import PolicyBank, SupportsSample
+from ggpi.policies.bank import PolicyBank
 from ggpi.policies.tabular import TabularPolicy
+from ggpi.types import Actor
 
 
 def listed(policies: object) -> tuple[Any, ...]:
@@ -23,7 +24,7 @@ def listed(policies: object) -> tuple[Any, ...]:
         raise TypeError(f"policies must be a list, such as [policy]; got {_what(policies)}")
     policies = tuple(policies)
     if not policies:
-        raise ValueError("policies are a list of at least one policy, such as [policy]; got none")
+        raise ValueError("policies must be a list of at least one policy, such as [policy]; got none")
     for k, policy in enumerate(policies):
         if isinstance(policy, type) or not callable(getattr(policy, "sample", None)):
             raise TypeError(f"policy {k} is {_what(policy)}")
@@ -51,7 +52,7 @@ def _what(given: object) -> str:
 
 
 def check_policies(
-    policies: Sequence[SupportsSample],
+    policies: Sequence[Actor],
     states: np.ndarray,
     space: gymnasium.Space,
     where: str = "this environment",
@@ -72,7 +73,7 @@ def check_policies(
         _check_same(_own_space(policy), name, space, where)
 
 
-def space_of(data: Transitions, policies: Sequence[SupportsSample]) -> Box | Discrete:
+def space_of(data: Transitions, policies: Sequence[Actor]) -> Box | Discrete:
     """The space of recorded actions: a Box without bounds, or the number of discrete actions.
 
     The data may lack some discrete actions, so the `action_space` of the policies counts too. Policies without one,
@@ -100,7 +101,7 @@ def space_of(data: Transitions, policies: Sequence[SupportsSample]) -> Box | Dis
     return Discrete(count)
 
 
-def _largest_action(policy: SupportsSample, states: np.ndarray, count: int = 4096) -> int:
+def _largest_action(policy: Actor, states: np.ndarray, count: int = 4096) -> int:
     """The largest action of a policy in up to `count` evenly spaced states; −1 if it cannot act on them."""
     rows = np.unique(np.linspace(0, len(states) - 1, count).astype(int))
     some = np.asarray(states[rows])
@@ -112,20 +113,18 @@ def _largest_action(policy: SupportsSample, states: np.ndarray, count: int = 409
     return int(taken.max()) if taken.dtype.kind in "iu" else -1
 
 
-def _called(k: int, policies: Sequence[SupportsSample]) -> str:
+def _called(k: int, policies: Sequence[Actor]) -> str:
     return f"policy {k} ({getattr(policies[k], 'name', '') or type(policies[k]).__name__})"
 
 
-def _own_space(policy: SupportsSample) -> gymnasium.Space | None:
+def _own_space(policy: Actor) -> gymnasium.Space | None:
     """The action space of a policy, or None if it has none."""
     if isinstance(policy, TabularPolicy):
         return Discrete(policy.pi.shape[1])
     return getattr(policy, "action_space", None)
 
 
-def _check_acts(
-    policy: SupportsSample, name: str, states: np.ndarray, space: gymnasium.Space, where: str
-) -> None:
+def _check_acts(policy: Actor, name: str, states: np.ndarray, space: gymnasium.Space, where: str) -> None:
     bank, index = PolicyBank([policy]), np.zeros(len(states), np.int32)
     try:
         actions = eqx.filter_eval_shape(bank.sample, index, states, key=jax.random.key(0))

@@ -184,7 +184,7 @@ def _space(actions: object) -> Discrete | Box:
 
 def _form(space: Discrete | Box) -> tuple[tuple[int, ...], int]:
     """The shape of an action, and the number of discrete actions."""
-    return space.shape, int(space.n) if isinstance(space, Discrete) else 0
+    return tuple(space.shape or ()), int(space.n) if isinstance(space, Discrete) else 0
 
 
 def _hashable(function: Function) -> Function:

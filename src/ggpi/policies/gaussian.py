@@ -127,8 +127,8 @@ def censored_log_prob(
     action: Float[Array, "*n A"],
     mean: Float[Array, "*n A"],
     std: Float[Array, "*n A"],
-    low: ArrayLike,
-    high: ArrayLike,
+    low: float | Array,
+    high: float | Array,
 ) -> Float[Array, "*n"]:
     """Log-likelihood of a clipped Gaussian draw; the tails are probabilities on the bounds."""
     inside = norm.logpdf(action, mean, std)

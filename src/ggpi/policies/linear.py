@@ -59,11 +59,11 @@ class MixedPolicy(eqx.Module):
 
     def sample(self, state: ArrayLike, *, key: Key) -> Array:
         """An action for one state vector, or for states with any leading axes."""
-        return jax.random.categorical(key, jnp.log(self.probabilities), shape=jnp.shape(state)[:-1])
+        return jax.random.categorical(key, jnp.log(self.probabilities), shape=jnp.asarray(state).shape[:-1])
 
     def mode(self, state: ArrayLike) -> Array:
         """The most probable action."""
-        return jnp.broadcast_to(jnp.argmax(self.probabilities), jnp.shape(state)[:-1])
+        return jnp.broadcast_to(jnp.argmax(self.probabilities), jnp.asarray(state).shape[:-1])
 
 
 def linear_policy(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, cast
 
 import equinox as eqx
 import jax
@@ -39,6 +39,13 @@ class Reward:
     form: Form
     values: Values
 
+    @property
+    def table(self) -> np.ndarray:
+        """The values of a reward that is given as an array."""
+        if callable(self.values):
+            raise TypeError(f"the {self.form} reward is a function, not an array")
+        return self.values
+
     def check_parts(self, lead: Lead) -> None:
         """The values are an array or a callable module."""
         if not isinstance(self.values, np.ndarray) and not (
@@ -47,7 +54,7 @@ class Reward:
             raise ValueError(f"values must be an array or a module, got a {type(self.values).__name__}")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.values, np.ndarray):
+        if callable(self.values):
             return
         axes = 2 if self.form == "state_action" else 1
         if self.values.ndim != axes:
@@ -168,7 +175,7 @@ def each(rewards: Sequence[Reward]) -> Reward:
         raise ValueError(
             f"rewards of a batch must have one form and structure, got {len(kinds)} among {len(rewards)}"
         )
-    return Reward(rewards[0].form, Each(stack([reward.values for reward in rewards])))
+    return Reward(rewards[0].form, Each(stack([cast(Function, reward.values) for reward in rewards])))
 
 
 class Each(eqx.Module):

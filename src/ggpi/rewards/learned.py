@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,11 +29,9 @@ from ggpi._jax.networks import MLP, mlp
 from ggpi._jax.shapes import Lead, check_positive, check_result, floats
 from ggpi.progress import progress
 from ggpi.rewards.forms import Form, Reward
+from ggpi.rewards.samples import Samples, action_count, checked_form, checked_samples, split
 from ggpi.types import ArrayLike, Key
 
-FORMS = ("state_action", "state", "arrival")
-LEAST = 100
-"""The smallest number of samples; of fewer, less than ten would be held out."""
 CHUNK = 500
 """Steps per compiled chunk; progress is reported between chunks."""
 
@@ -103,10 +101,10 @@ class RewardNetwork(eqx.Module):
 
     def __call__(self, state: ArrayLike, *action: ArrayLike) -> Array:
         """The reward of one state (and action), in its own units."""
-        if jnp.shape(state) != self.state_mean.shape:
+        if jnp.asarray(state).shape != self.state_mean.shape:
             expected = list(self.state_mean.shape)
             raise ValueError(
-                f"this reward was learned on states of shape {expected}, got {list(jnp.shape(state))}"
+                f"this reward was learned on states of shape {expected}, got {list(jnp.asarray(state).shape)}"
             )
         return self.reward_mean + self.reward_scale * self.normalised(state, *action)
 
@@ -146,54 +144,26 @@ def fit_reward(
         seed: Of the split, the initial weights and the batches.
     """
     chosen = regression or Regression()
-    samples = _checked(states, actions, rewards, form)
-    kept, held = _split(samples, chosen.held_out, seed)
+    samples = checked_samples(states, actions, rewards, form)
+    kept, held = split(samples, chosen.held_out, seed)
     init_key, train_key = jax.random.split(jax.random.key(seed))
-    initial = _network(kept, _action_count(samples, num_actions), chosen.width, init_key)
+    initial = _network(kept, action_count(samples, num_actions), chosen.width, init_key)
     trained = _train(initial, kept, chosen, train_key)
     r2, rmse = _score(trained, held)
-    return LearnedReward(_form(form), trained, r2, rmse, len(samples.rewards))
+    return LearnedReward(checked_form(form), trained, r2, rmse, len(samples.rewards))
 
 
-class _Samples(NamedTuple):
-    """States, actions unless the form has none, and rewards."""
-
-    states: Float[np.ndarray, "N D"]
-    actions: Float[np.ndarray, "N A"] | Int[np.ndarray, "N"] | None
-    rewards: Float[np.ndarray, "N"]
-
-    @property
-    def inputs(self) -> tuple[np.ndarray, ...]:
-        return (self.states,) if self.actions is None else (self.states, self.actions)
-
-    def rows(self, rows: np.ndarray) -> _Samples:
-        actions = None if self.actions is None else self.actions[rows]
-        return _Samples(self.states[rows], actions, self.rewards[rows])
-
-
-def _split(samples: _Samples, held_out: float, seed: int) -> tuple[_Samples, _Samples]:
-    """Samples to train on and held-out samples."""
-    order = np.random.default_rng(seed).permutation(len(samples.rewards))
-    num_held = max(1, round(held_out * len(order)))
-    kept, held = samples.rows(order[num_held:]), samples.rows(order[:num_held])
-    if np.ptp(held.rewards) == 0 or np.ptp(kept.rewards) == 0:
-        raise ValueError(
-            f"nearly all rewards are {held.rewards[0]:g} ({len(np.unique(samples.rewards))} different among "
-            f"{len(order)}), so nothing can be learned or scored; pass more samples in which they differ"
-        )
-    return kept, held
-
-
-def _network(samples: _Samples, count: int | None, width: int, key: Key) -> RewardNetwork:
+def _network(samples: Samples, count: int | None, width: int, key: Key) -> RewardNetwork:
     """A network with initial weights, in the units of the samples."""
-    is_vector = samples.actions is not None and count is None
-    vectors = samples.actions if is_vector else np.zeros((1, 0))
-    size = samples.states.shape[1] + (count or vectors.shape[1])  # pyright: ignore[reportOptionalMemberAccess]
-    moments = [part for values in (samples.states, vectors, samples.rewards) for part in _moments(values)]
-    return RewardNetwork(mlp((size, width, width, 1), key=key), *moments, count)
+    actions = samples.actions
+    vectors = actions if actions is not None and count is None else np.zeros((1, 0))
+    network = mlp((samples.states.shape[1] + (count or vectors.shape[1]), width, width, 1), key=key)
+    moments = (_moments(values) for values in (samples.states, vectors, samples.rewards))
+    (state_mean, state_scale), (action_mean, action_scale), (mean, scale) = moments
+    return RewardNetwork(network, state_mean, state_scale, action_mean, action_scale, mean, scale, count)
 
 
-def _train(model: RewardNetwork, samples: _Samples, chosen: Regression, key: Key) -> RewardNetwork:
+def _train(model: RewardNetwork, samples: Samples, chosen: Regression, key: Key) -> RewardNetwork:
     """Adam with a learning rate that decreases to zero."""
     inputs, rewards = (
         tuple(jnp.asarray(part) for part in samples.inputs),
@@ -241,13 +211,13 @@ def _run_chunk(
         rows = jax.random.randint(jax.random.fold_in(key, i), (chosen.batch_size,), 0, len(rewards))
         loss, gradient = jax.value_and_grad(loss_of)(network, rows)
         updates, moments = optimiser.update(gradient, moments)
-        return (optax.apply_updates(network, updates), moments), loss  # pyright: ignore[reportReturnType]
+        return (eqx.apply_updates(network, updates), moments), loss
 
     state, losses = jax.lax.scan(step, state, steps)
     return state, losses.mean()
 
 
-def _score(model: RewardNetwork, held: _Samples) -> tuple[float, float]:
+def _score(model: RewardNetwork, held: Samples) -> tuple[float, float]:
     """R² and RMSE on held-out samples."""
     errors = np.asarray(_predict(model, held.inputs), float) - held.rewards
     mse = float(np.mean(errors**2))
@@ -257,72 +227,6 @@ def _score(model: RewardNetwork, held: _Samples) -> tuple[float, float]:
 @fast_jit
 def _predict(model: RewardNetwork, inputs: Sequence[Array]) -> Array:
     return jax.vmap(model)(*inputs)
-
-
-def _checked(states: ArrayLike, actions: ArrayLike | None, rewards: ArrayLike, form: str) -> _Samples:
-    """The samples as arrays; raises for wrong shapes, types and values."""
-    if (actions is None) == (_form(form) == "state_action"):
-        problem = "needs actions" if actions is None else "does not depend on actions: pass actions=None"
-        raise ValueError(f"a {form} reward {problem}")
-    samples = _Samples(
-        _floats("states", states),
-        None if actions is None else _actions(actions),
-        _floats("rewards", rewards),
-    )
-    is_discrete = samples.actions is not None and samples.actions.dtype.kind == "i"
-    axes = [2, 1] if samples.actions is None else [2, 1 if is_discrete else 2, 1]
-    parts = [*samples.inputs, samples.rewards]
-    if [part.ndim for part in parts] != axes or len({len(part) for part in parts}) != 1:
-        shapes = {name: part for name, part in samples._asdict().items() if part is not None}
-        found = ", ".join(f"{name} {list(shape.shape)}" for name, shape in shapes.items())
-        raise ValueError(
-            "states must have shape [N, D], rewards [N], actions [N, A] (or [N] when they are integers), with one N; "
-            f"got {found}"
-        )
-    if len(samples.rewards) < LEAST:
-        raise ValueError(f"a reward is learned from at least {LEAST} samples, got {len(samples.rewards)}")
-    return samples
-
-
-def _form(form: str) -> Form:
-    for known in FORMS:
-        if form == known:
-            return known
-    raise ValueError(f"the form of a reward is one of {', '.join(FORMS)}, got {form!r}")
-
-
-def _actions(values: ArrayLike) -> np.ndarray:
-    """Integers from 0, or floats."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iu":
-        return _floats("actions", array)
-    if array.size and array.min() < 0:
-        raise ValueError(f"discrete actions are numbers from 0, got {array.min()}")
-    return array.astype(np.int32)
-
-
-def _floats(name: str, values: ArrayLike) -> np.ndarray:
-    """An array in single precision; all elements must be finite."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be numbers, got dtype {array.dtype}")
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        at = tuple(map(int, bad[0]))
-        raise ValueError(f"{len(bad)} of {array.size} {name} are not finite, the first at index {at}")
-    return array.astype(np.float32)
-
-
-def _action_count(samples: _Samples, num_actions: int | None) -> int | None:
-    """The number of discrete actions; None if there are none."""
-    if samples.actions is None or samples.actions.dtype.kind != "i":
-        if num_actions is not None:
-            raise ValueError(f"num_actions={num_actions} is for discrete actions, there are none")
-        return None
-    seen = int(samples.actions.max()) + 1
-    if num_actions is not None and num_actions < seen:
-        raise ValueError(f"num_actions is {num_actions}, but action {seen - 1} was taken")
-    return num_actions or seen
 
 
 def _moments(values: np.ndarray) -> tuple[Array, Array]:

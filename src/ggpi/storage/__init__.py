@@ -22,3 +22,8 @@ Everything that is wrong with the content of a file is one exception, `FileError
 the problem (`reading` bounds what is read before it is parsed). `pretrained` loads the weights that come with the
 package.
 """
+
+from ggpi.storage.errors import FileError
+from ggpi.storage.locking import InUseError
+
+__all__ = ["FileError", "InUseError"]

@@ -143,8 +143,8 @@ def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
         }
     if _is_savable(value) and not _holds_code(value):
         fields = {
-            field.name: _structure(getattr(value, field.name), f"{name}.{field.name}".lstrip("."), arrays)
-            for field in dataclasses.fields(value)
+            field: _structure(getattr(value, field), f"{name}.{field}".lstrip("."), arrays)
+            for field in _field_names(value)
         }
         return {"class": tag_of(type(value)), "fields": fields}
     if (label := getattr(value, "name", None)) is not None:
@@ -248,11 +248,15 @@ def _is_plain(value: object) -> bool:
     return not isinstance(value, int) or -(2**63) <= value < 2**64
 
 
+def _field_names(value: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(value)]
+
+
 def _is_savable(value: object) -> bool:
     return dataclasses.is_dataclass(value) and tag_of(type(value)) is not None
 
 
 def _holds_code(value: Any) -> bool:
     """Whether a savable object contains a function, which cannot be saved."""
-    parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    parts = [getattr(value, name) for name in _field_names(value)]
     return any(_holds_code(part) if _is_savable(part) else callable(part) for part in parts)

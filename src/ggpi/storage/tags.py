@@ -141,7 +141,7 @@ BEFORE_TAGS = {
 """Class before there were tags → tag. Entries are never removed, so that old directories stay loadable."""
 
 UPGRADES = {"ghms/1": ("ghms/2", "ggpi.ghm.base:upgraded_from_1")}
-"""Tag of an earlier version → the tag of today, and the function that makes the fields of today from those of then."""
+"""Older tag → the current tag, and the function that converts the older fields."""
 
 _TAG = re.compile(r"[a-z0-9][a-z0-9.-]*/[1-9][0-9]*")
 _LIBRARY_TAGS = {place: tag for tag, place in LIBRARY.items()}
@@ -198,14 +198,14 @@ def tag_of(kind: type) -> str | None:
 
 
 def class_of(name: str) -> type | None:
-    """The class of a tag, or of a tag or module path of an earlier version; None if there is none."""
+    """The class of a tag, an older tag, or a module path from before there were tags; None if there is none."""
     tag = BEFORE_TAGS.get(name, name)
     tag, _ = UPGRADES.get(tag, (tag, ""))
     return _found(LIBRARY[tag]) if tag in LIBRARY else _registered.get(tag)
 
 
 def upgrade_of(name: str) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
-    """The function that turns fields of an earlier version into those of today; None for a tag of today."""
+    """The function that converts the fields of an older tag; None for a current tag."""
     tag = BEFORE_TAGS.get(name, name)
     return _found(UPGRADES[tag][1]) if tag in UPGRADES else None
 

@@ -61,7 +61,7 @@ def _verify_object(value: Any, where: str, lead: Lead) -> None:
         if not fits(part, hints[field.name], with_axes=not is_network):
             raise PartError(name, f"expected {_called(hints[field.name])}, got {_described(part)}")
         if is_network and not _is_sound(part, field.name in BOUNDS):
-            raise PartError(name, "has numbers that are not finite")
+            raise PartError(name, "contains NaN or infinity")
     try:
         if not getattr(value, "checks_its_parts", False):
             for field in dataclasses.fields(value):
@@ -140,7 +140,8 @@ def _is_sound(value: object, may_be_infinite: bool) -> bool:
         return all(_is_sound(part, may_be_infinite) for part in value)
     if not isinstance(value, float) and getattr(value, "dtype", np.dtype(int)).kind != "f":
         return True
-    return not np.isnan(value).any() if may_be_infinite else bool(np.isfinite(value).all())
+    numbers = np.asarray(value)
+    return not np.isnan(numbers).any() if may_be_infinite else bool(np.isfinite(numbers).all())
 
 
 def _called(hint: object) -> str:

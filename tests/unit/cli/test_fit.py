@@ -18,6 +18,7 @@ import ggpi.learning.losses
 from ggpi.cli import fit_directory as world_file
 from ggpi.cli import fit_environment as own_world
 from ggpi.cli.main import main
+from ggpi.cli.policy_files import read_policies
 from ggpi.data import write_npy, write_npz
 from ggpi.ghm import GHMs
 from ggpi.learning.recipe import Recipe
@@ -86,7 +87,9 @@ def test_only_likelihoods_are_compared_with_knowing_nothing(monkeypatch, kl_weig
     ghms = GHMs((), 0.9, (), (SimpleNamespace(kl_weight=kl_weight),))
     one, state = np.zeros(1, int), np.zeros((1, 1), np.float32)
     data = ggpi.Transitions(state, one, state, one < 0, one == 0, one, one, one)
-    found = own_world.fit_verdict(ghms, data, losses and np.full((1, 1), losses), None)["up"]["0.9"]
+    found = own_world.fit_verdict(ghms, data, losses and np.full((1, 1), losses), jax.random.key(0))["up"][
+        "0.9"
+    ]
     assert ("held_out_loss" in found) == is_judged
     assert found["verdict"] == ("bad" if is_judged else "usable")
 
@@ -200,7 +203,7 @@ def test_discrete_actions_and_ends_of_the_world(folder, capsys):
 
 
 def test_data_that_lack_an_action(folder):
-    policies = own_world.read_policies([str(SB3 / "a2c-cartpole.zip")])
+    policies = read_policies([str(SB3 / "a2c-cartpole.zip")])
     rows, states = np.arange(5), np.zeros((5, 4), np.float32)
     write_npz(
         "data.npz", ggpi.Transitions(states, 0 * rows, states, rows < 0, rows < 0, 0 * rows, rows, 0 * rows)
@@ -214,7 +217,7 @@ def test_files_of_one_name_are_told_apart(folder):
     for name in ("one", "two"):
         Path(name).mkdir()
         shutil.copy("swing.zip", f"{name}/best_model.zip")
-    found = own_world.read_policies(["one/best_model.zip", "two/best_model.zip", "swing.zip"])
+    found = read_policies(["one/best_model.zip", "two/best_model.zip", "swing.zip"])
     assert [policy.name for policy in found] == ["one/best_model", "two/best_model", "swing"]
 
 
@@ -223,18 +226,18 @@ def test_statistics_for_all_or_for_each(folder):
     files = [name.replace(".zip", "-vecnormalize.pkl") for name in zips]
     with np.load(zips[0].replace(".zip", ".npz")) as recorded:
         state = recorded["states"][0]
-    plain, one, each = (own_world.read_policies(zips, some) for some in ([], files[:1], files))
+    plain, one, each = (read_policies(zips, some) for some in ([], files[:1], files))
     np.testing.assert_array_equal(one[0].mode(state), each[0].mode(state))
     assert not np.array_equal(plain[1].mode(state), each[1].mode(state))
     with pytest.raises(ValueError, match=r"one for each of the 2 that are given without their own .*, got 3"):
-        own_world.read_policies(zips, [*files, files[0]])
+        read_policies(zips, [*files, files[0]])
     pairs = [f"{name}:{file}" for name, file in zip(zips, files, strict=True)]
-    for given in (own_world.read_policies(pairs), own_world.read_policies([zips[0], pairs[1]], files[:1])):
+    for given in (read_policies(pairs), own_world.read_policies([zips[0], pairs[1]], files[:1])):
         assert [policy.name for policy in given] == ["ppo-arm", "td3-arm"]
         for policy, known in zip(given, each, strict=True):
             np.testing.assert_array_equal(policy.mode(state), known.mode(state))
     with pytest.raises(ValueError, match="the 0 that are given without their own"):
-        own_world.read_policies(pairs, files[:1])
+        read_policies(pairs, files[:1])
 
 
 @pytest.mark.parametrize(
@@ -320,7 +323,7 @@ def test_complaints_come_before_the_first_step(folder, capsys, monkeypatch, argu
 def test_a_saved_thing_that_is_no_policy(folder):
     ggpi.save("spec", ggpi.StateSpec(("x",)))
     with pytest.raises(ValueError, match="spec holds a StateSpec"):
-        own_world.read_policies(["spec"])
+        read_policies(["spec"])
 
 
 def test_help_shows_both_forms_and_all_options(capsys):

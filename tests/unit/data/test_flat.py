@@ -89,7 +89,7 @@ def test_shuffled_rows_are_loose_transitions(written, blocks):
 def test_trajectories_without_next_states(written, blocks):
     """The last row of each episode has no next state; an end of the world that is lost so is told."""
     columns = without(d4rl(), "next_observations")
-    with pytest.warns(UserWarning, match="2 rows that terminate are left out"):
+    with pytest.warns(UserWarning, match="2 terminal transitions are dropped"):
         data = read_flat(written(columns))
     x = columns["observations"].astype(np.float32)
     kept = [0, 1, 2, 3, 5, 6, 8, 9, 10]
@@ -215,6 +215,6 @@ def test_terminals_alone_do_not_say_where_episodes_were_cut(tmp_path):
     with pytest.raises(ValueError, match=r"marks where episodes were cut .*\{'truncated': None\}") as caught:
         read_flat(file)
     assert "jump from one episode to the next" in str(caught.value)
-    with pytest.warns(UserWarning, match="rows that terminate are left out"):
+    with pytest.warns(UserWarning, match="terminal transitions are dropped"):
         said = read_flat(file, names={"truncated": None})
     assert len(said) == 10  # of twelve rows, the two that terminate have no next state

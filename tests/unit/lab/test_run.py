@@ -57,6 +57,23 @@ def test_killed_runs_resume(dummy):
     assert dummy.CALLS == [3]
 
 
+def test_cells_of_edited_code_are_computed_again(dummy, tmp_path, monkeypatch):
+    """An edit of the experiment counts, one of its figure does not."""
+    here = Path(__file__).parent
+    for name in ("dummy", "dummy_figure"):
+        (tmp_path / f"own_{name}.py").write_text((here / f"{name}.py").read_text())
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(ggpi.lab.EXPERIMENTS, "own", ("own_dummy", ""))
+    ggpi.lab.run("own", out="out")
+    import own_dummy
+
+    for edited, computed in (("own_dummy_figure", 3), ("own_dummy", 6)):
+        with (tmp_path / f"{edited}.py").open("a") as file:
+            file.write("# edited")
+        ggpi.lab.run("own", out="out")
+        assert len(own_dummy.CALLS) == computed
+
+
 def test_the_directory_is_that_of_the_command(dummy):
     metrics = ggpi.lab.run("dummy", preset="tiny", seed=7)
     assert json.loads(Path("results/dummy-tiny-seed7/metrics.json").read_text()) == metrics

@@ -13,7 +13,7 @@ from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies import direction_policies
-from ggpi.rewards import learned as reward_learning
+from ggpi.rewards import samples
 from ggpi.rewards.learned import Regression
 
 RNG = np.random.default_rng(0)
@@ -185,4 +185,4 @@ def test_a_training_that_explodes_says_so():
 
 
 def test_the_module_says_which_forms_there_are():
-    assert set(reward_learning.FORMS) == {"state", "state_action", "arrival"}
+    assert set(samples.FORMS) == {"state", "state_action", "arrival"}

@@ -36,7 +36,7 @@ class SparseAnt(gymnasium.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012, as gymnasium writes it
     spec_of_state = SPEC
 
-    def __init__(self, target: task.Target = "random", radius: float = 0.5, render_mode: str | None = None):
+    def __init__(self, target: object = "random", radius: float = 0.5, render_mode: str | None = None):
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode is None or 'rgb_array', got {render_mode!r}")
         self.chosen, self.radius = task.check_target(target), task.check_radius(radius)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-Target = ArrayLike | None
+Target = np.ndarray | str | None
 """A place (x, y), "random", or None for episodes without a target."""
 
 HALF_WIDTH = 10.0
@@ -89,7 +89,7 @@ def info(target: np.ndarray | None, reason: str | None = None) -> dict[str, Any]
     return said if reason is None else said | {"reason": reason, "world_ended": reason == "diverged"}
 
 
-def check_target(target: Target) -> Target:
+def check_target(target: object) -> Target:
     """The target, or an error if it is neither "random", None nor two finite numbers."""
     if target is None or (isinstance(target, str) and target == "random"):
         return target

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.pretraining import Training, preset
 from ggpi.lab.pretraining.trials import Trial, one_each, one_switch, random_switches, trial
 from ggpi.storage.pretrained import other_trainings, pretrained, provenance
@@ -59,7 +59,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """The shipped policies' numbers, their training curves, and the ablation's numbers.
 
     Paper: App E.1
@@ -83,7 +83,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def measure(config: Config, policies: Sequence[Policy]) -> dict[str, Any]:
+def measure(config: Config, policies: Sequence[Policy]) -> Metrics:
     """Alone, after one switch, and under random switching."""
     count, seed = len(policies), FRESH + 1_000_000 * config.seed
     alone = trial(policies, one_each(count, config.steps, config.episodes), seed)
@@ -107,7 +107,7 @@ def measure(config: Config, policies: Sequence[Policy]) -> dict[str, Any]:
     }
 
 
-def traces(config: Config) -> dict[str, Any]:
+def traces(config: Config) -> Metrics:
     """Paths from a common origin: eight of each policy alone, and eight under random switching."""
     policies, seed = pretrained("ant-policies"), FRESH + 1_000_000 * config.seed + 300_000
     turns = random_switches(len(policies), config.switch_every, config.steps, 8, seed)
@@ -123,7 +123,7 @@ def _paths(seen: Trial) -> Any:
     return np.round(places.transpose(1, 0, 2).astype(float), 2)
 
 
-def ablation(config: Config, switch_every: int) -> dict[str, Any]:
+def ablation(config: Config, switch_every: int) -> Metrics:
     """PPO with a small budget, with or without switches in training; then the same trials."""
     base = preset("cpu", "ppo")
     walk = replace(base.walk, num_ants=config.ablation_ants, switch_every=switch_every)
@@ -133,6 +133,6 @@ def ablation(config: Config, switch_every: int) -> dict[str, Any]:
     return measure(config, training.policies())
 
 
-def _thinned(curve: dict[str, Any]) -> dict[str, Any]:
+def _thinned(curve: Metrics) -> Metrics:
     every = max(1, len(curve["steps"]) // 200)
     return {name: values[::every] for name, values in curve.items()}

@@ -1,7 +1,5 @@
 """Tables, figure and film of `ant-policies`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,15 +10,16 @@ from ggpi.envs.ant.render import Camera
 from ggpi.envs.directions import DIRECTIONS, HEADINGS
 from ggpi.lab import style
 from ggpi.lab.ant.base_policies import FRESH, Config
+from ggpi.lab.cells import Metrics
 from ggpi.storage.pretrained import pretrained
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """Requirements and measurements; then the ablation."""
     return [_bar_table(metrics), _ablation_table(metrics)]
 
 
-def _bar_table(metrics: dict[str, Any]) -> Table:
+def _bar_table(metrics: Metrics) -> Table:
     shipped, bar = metrics["shipped"], metrics["bar"]
     shown = Table(title="The ant's base policies in new episodes", title_justify="left")
     for column in ("", "required", "measured", ""):
@@ -47,7 +46,7 @@ def _bar_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def _ablation_table(metrics: dict[str, Any]) -> Table:
+def _ablation_table(metrics: Metrics) -> Table:
     title = f"Training with and without switches, {metrics['ablation_rounds']} rounds each"
     shown = Table(title=title, title_justify="left")
     for column in ("trained", "alone, units per step", "12 steps after a switch", "upside down"):
@@ -59,7 +58,7 @@ def _ablation_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Traces, speed after a switch, training curves, ablation."""
     canvas, axes = style.figure(2, 3, size=(3.6, 3.2))
     _draw_alone(axes[0, 0], metrics["traces"])
@@ -70,7 +69,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw_alone(ax: Axes, paths: dict[str, Any]) -> None:
+def _draw_alone(ax: Axes, paths: Metrics) -> None:
     each = len(paths["alone"]) // len(DIRECTIONS)
     for i, path in enumerate(paths["alone"]):
         x, y = np.array(path).T
@@ -80,7 +79,7 @@ def _draw_alone(ax: Axes, paths: dict[str, Any]) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def _draw_mixed(ax: Axes, paths: dict[str, Any]) -> None:
+def _draw_mixed(ax: Axes, paths: Metrics) -> None:
     for path, turns in zip(paths["mixed"], paths["turns"], strict=True):
         places, turns = np.array(path), np.array(turns)
         for k in range(len(DIRECTIONS)):
@@ -90,7 +89,7 @@ def _draw_mixed(ax: Axes, paths: dict[str, Any]) -> None:
     ax.set(title="random switching", aspect="equal", xlabel="units from the start")
 
 
-def _draw_switch(ax: Axes, metrics: dict[str, Any]) -> None:
+def _draw_switch(ax: Axes, metrics: Metrics) -> None:
     shipped, bar = metrics["shipped"], metrics["bar"]
     after, speed = np.array(shipped["after_switch"]), np.mean(shipped["speed"])
     steps = np.arange(1, after.shape[1] + 1)
@@ -102,7 +101,7 @@ def _draw_switch(ax: Axes, metrics: dict[str, Any]) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def _draw_curves(speed: Axes, falls: Axes, curves: dict[str, Any]) -> None:
+def _draw_curves(speed: Axes, falls: Axes, curves: Metrics) -> None:
     for (name, curve), colour in zip(curves.items(), style.PALETTE, strict=False):
         steps, along, down = (_smooth(curve[column]) for column in ("steps", "along", "falls"))
         speed.plot(steps / 1e6, along, color=colour, label=name.upper())
@@ -117,7 +116,7 @@ def _smooth(values: list[float]) -> np.ndarray:
     return np.convolve(values, np.ones(9) / 9, "valid") if len(values) >= 9 else np.array(values)
 
 
-def _draw_ablation(ax: Axes, metrics: dict[str, Any]) -> None:
+def _draw_ablation(ax: Axes, metrics: Metrics) -> None:
     for name, colour in (("switched", style.BLUE), ("unswitched", style.PURPLE)):
         result = metrics[f"ablation/{name}"]
         after = np.mean(result["after_switch"], axis=0)
@@ -127,7 +126,7 @@ def _draw_ablation(ax: Axes, metrics: dict[str, Any]) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def film(config: Config, metrics: dict[str, Any]) -> list[np.ndarray]:
+def film(config: Config, metrics: Metrics) -> list[np.ndarray]:
     """One ant, the policies taking turns of 25 steps; the green disc lies in the wanted direction."""
     import jax
 

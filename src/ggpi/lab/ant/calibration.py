@@ -3,8 +3,6 @@
 A model that is too wide makes depth 1 look perfect, so success means little without this.
 """
 
-from typing import Any
-
 import jax
 import numpy as np
 from rich.console import Console
@@ -19,12 +17,13 @@ from ggpi.envs.directions import HEADINGS
 from ggpi.ghm.base import GHMs
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.cells import Metrics
 from ggpi.rollout.collection import collect
 
 
 def calibration(
     ghms: GHMs, num_pairs: int = 64, num_futures: int = 64, seed: int = ant.CHOOSING
-) -> dict[str, list[dict[str, Any]]]:
+) -> dict[str, list[Metrics]]:
     """Mean and spread of displacement along and across the motion, of models and of simulation, for each horizon.
 
     From states that random switching visits; `within` is the spread of futures from one state, the mean over states.
@@ -43,7 +42,7 @@ def calibration(
 
 def _calibration_of(
     ghms: GHMs, alpha: float | None, k: int, states: np.ndarray, num_futures: int, seed: int
-) -> dict[str, Any]:
+) -> Metrics:
     policy, key = ghms.policies[k], jax.random.key(k)
     truth = on_policy_truth(
         AntDynamics(), policy, states, ghms.horizon(alpha), num_futures, seeds=[seed + k], key=key
@@ -70,7 +69,7 @@ def _displacement(moved: np.ndarray) -> dict[str, float]:
     }
 
 
-def ratios(found: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, float]]:
+def ratios(found: dict[str, list[Metrics]]) -> dict[str, dict[str, float]]:
     """Model over truth, the mean over policies, for each horizon; and the mean energy distance."""
     names = ("mean", "along", "across", "within_along", "within_across")
     return {

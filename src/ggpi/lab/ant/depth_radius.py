@@ -6,14 +6,13 @@ its samples there.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
 from ggpi.lab.ant.models import FITS, FitConfig, models
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of each depth at each radius and at each distance."""
     fit = replace(FITS[config.preset], seed=config.seed)
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
     ratios = announce(cells({"models": partial(calibrate, fit)})["models"])
-    tasks: dict[str, Any] = {}
+    tasks: Metrics = {}
     for name, (radius, distance) in settings.items():
         targets = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed, radius, distance)
         for depth in config.depths:

@@ -1,7 +1,6 @@
 """Tables and figure of `ant-depth-radius`, from its numbers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,11 +11,12 @@ from ggpi.lab import style
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, best_alone
 from ggpi.lab.ant.calibration import calibration_table
+from ggpi.lab.cells import Metrics
 
 COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """How the models are calibrated, and one row for each setting."""
     shown = Table(title=f"Success in %, {metrics['episodes']} episodes each", title_justify="left")
     depths = [f"depth {d}" for d in metrics["depths"]]
@@ -29,7 +29,7 @@ def table(metrics: dict[str, Any]) -> list[Table]:
     return [calibration_table(metrics["ratios"]), shown]
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Success against radius and against distance."""
     canvas, axes = style.figure(1, 2, size=(4.0, 3.0), sharey=True)
     _draw(axes[0, 0], metrics, "radius", metrics["radii"], "radius of the target, at distance 2 to 4")
@@ -45,7 +45,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw(ax: Axes, metrics: dict[str, Any], name: str, values: Sequence[float], words: str) -> None:
+def _draw(ax: Axes, metrics: Metrics, name: str, values: Sequence[float], words: str) -> None:
     looks = {str(depth): (f"depth {depth}", COLOURS[depth], "-o") for depth in metrics["depths"]}
     looks |= {MPC: (MPC, style.YELLOW, "--o"), "random switching": ("random switching", style.GREY, "--o")}
     for agent, (label, colour, line) in looks.items():

@@ -5,14 +5,13 @@ Each budget is a training of its own, whose step size falls to zero at its end; 
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
 from ggpi.lab.ant.models import FITS, FitConfig, models
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Success and calibration after each budget.
 
     Paper: Fig 19
@@ -46,7 +45,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     whole = replace(FITS[config.preset], seed=config.seed)
     fits = [replace(whole, recipe=replace(whole.recipe, steps=steps)) for steps in config.budgets] + [whole]
     targets = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed)
-    tasks: dict[str, Any] = {"plain": partial(plain, targets)}
+    tasks: Metrics = {"plain": partial(plain, targets)}
     tasks |= {f"steps-{fit.recipe.steps}": partial(measure, config, fit, targets) for fit in fits}
     results = cells(tasks)
     return {
@@ -58,7 +57,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def measure(config: Config, fit: FitConfig, tasks: ant.Tasks) -> dict[str, Any]:
+def measure(config: Config, fit: FitConfig, tasks: ant.Tasks) -> Metrics:
     """How the models of one training are calibrated, then episodes of each depth and of one-step planning.
 
     Paper: Fig 19

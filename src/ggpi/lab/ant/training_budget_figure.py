@@ -1,7 +1,5 @@
 """Tables and figure of `ant-training-budget`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
@@ -9,9 +7,10 @@ from rich.table import Table
 from ggpi.lab import style
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC
+from ggpi.lab.cells import Metrics
 
 
-def table(metrics: dict[str, Any]) -> Table:
+def table(metrics: Metrics) -> Table:
     """One row for each budget."""
     alone = ", ".join(f"{name} {100 * row['mean']:.0f}%" for name, row in metrics["baselines"].items())
     shown = Table(
@@ -34,7 +33,7 @@ def table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Success and energy distance against training steps."""
     canvas, axes = style.figure(1, 2, size=(4.0, 3.0))
     agents = {str(depth): f"depth {depth}" for depth in metrics["depths"]} | {MPC: MPC}

@@ -26,7 +26,7 @@ from ggpi.lab.ant.calibration import announce, calibration, ratios
 from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.ant.mpc import mpc
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, Tasks, compute
+from ggpi.lab.cells import Cells, Metrics, Tasks, compute
 from ggpi.storage.pretrained import pretrained
 
 LEVEL = 0.9
@@ -79,7 +79,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of every agent.
 
     Paper: Alg 2, Fig 5, Table 1
@@ -121,7 +121,7 @@ def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
     return tasks
 
 
-def _compared(config: Config, results: dict[str, Any]) -> dict[str, Any]:
+def _compared(config: Config, results: Metrics) -> Metrics:
     """What the tables and the figure show of all episodes."""
     seeds, depths = range(config.num_models), config.depths
     best = {
@@ -147,17 +147,17 @@ def _compared(config: Config, results: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def calibrate(fit: FitConfig) -> dict[str, Any]:
+def calibrate(fit: FitConfig) -> Metrics:
     """How close the models are to simulation, before any planning."""
     return calibration(models(fit))
 
 
-def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> dict[str, Any]:
+def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> Metrics:
     """Episodes of GGPI at a depth."""
     return play(config, planner(models(fit), depth, budget(samples, depth), config.radius))
 
 
-def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> dict[str, Any]:
+def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> Metrics:
     """The same with several first actions scored, or with the decoder's means instead of samples."""
     ghms, samples = models(fit), budget(max(config.samples), depth)
     if variant == "first-actions":
@@ -167,17 +167,17 @@ def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> 
     return play(config, planner(replace(ghms, models=means), depth, samples, config.radius))
 
 
-def play_plain(config: Config, name: str) -> dict[str, Any]:
+def play_plain(config: Config, name: str) -> Metrics:
     """Episodes of an agent without a model."""
     return play(config, plain_agent(name))
 
 
-def plan_one_step(config: Config, fit: FitConfig) -> dict[str, Any]:
+def plan_one_step(config: Config, fit: FitConfig) -> Metrics:
     """Episodes of model-predictive control on a one-step model."""
     return play(config, mpc(fit, config.radius))
 
 
-def true_plan(config: Config, depth: int) -> dict[str, Any]:
+def true_plan(config: Config, depth: int) -> Metrics:
     """Episodes of the same planner with the simulator instead of models."""
     agent = oracle(
         AntDynamics(),
@@ -191,18 +191,18 @@ def true_plan(config: Config, depth: int) -> dict[str, Any]:
     return play(replace(config, episodes=config.oracle_episodes), agent)
 
 
-def play(config: Config, decide: Decide) -> dict[str, Any]:
+def play(config: Config, decide: Decide) -> Metrics:
     """Steps to the target in each episode (0: not reached, −1: diverged), and the time of a decision."""
     timed = Timed(decide)
     tasks = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed, config.radius)
     return {"steps": ant.episodes(timed, tasks).steps, "seconds_per_plan": timed.seconds_per_decision}
 
 
-def _rate(results: dict[str, Any], config: Config, depth: int, samples: int) -> dict[str, Any]:
+def _rate(results: Metrics, config: Config, depth: int, samples: int) -> Metrics:
     return _summary([results[f"depth-{depth}/samples-{samples}/{s}"] for s in range(config.num_models)])
 
 
-def _summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
+def _summary(cells: list[Metrics]) -> Metrics:
     """Share of episodes that reached the target, with a bootstrap interval over all of them, and the mean steps."""
     steps = np.concatenate([cell["steps"] for cell in cells])
     reached = steps > 0
@@ -211,18 +211,18 @@ def _summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
     return {**mean_interval(reached.astype(float), level=LEVEL), "steps": mean_steps, "per_model": per_model}
 
 
-def _baselines(results: dict[str, Any], config: Config) -> dict[str, Any]:
+def _baselines(results: Metrics, config: Config) -> Metrics:
     found = {name: _summary([results[f"plain/{name.replace(' ', '-')}"]]) for name in PLAIN}
     return found | {MPC: _summary([results[f"mpc/{s}"] for s in range(config.num_models)])}
 
 
-def _same_starts(results: dict[str, Any], config: Config, depth: int) -> dict[str, Any]:
+def _same_starts(results: Metrics, config: Config, depth: int) -> Metrics:
     """The learned models on the oracle's episodes, with as many samples."""
     parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
     return _summary([{"steps": part["steps"][: config.oracle_episodes]} for part in parts])
 
 
-def cases(pairs: list[list[dict[str, Any]]]) -> list[dict[str, float]]:
+def cases(pairs: list[list[Metrics]]) -> list[dict[str, float]]:
     """Table 1: how often which agent succeeds or is faster, in percent, with intervals over all episodes.
 
     Paper: Table 1
@@ -244,7 +244,7 @@ def cases(pairs: list[list[dict[str, Any]]]) -> list[dict[str, float]]:
     ]
 
 
-def _mean_ratios(found: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def _mean_ratios(found: list[Metrics]) -> dict[str, dict[str, float]]:
     each = [ratios(one) for one in found]
     return {
         horizon: {name: float(np.mean([one[horizon][name] for one in each])) for name in each[0][horizon]}

@@ -1,7 +1,5 @@
 """Tables and figure of `ant-transfer`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -9,6 +7,7 @@ from rich.table import Table
 
 from ggpi.lab import style
 from ggpi.lab.ant.calibration import calibration_table
+from ggpi.lab.cells import Metrics
 
 CASES = (
     "depth 2 succeeds, GPI fails",
@@ -22,12 +21,12 @@ PAPER = (50.8, 45.0, 1.0, 2.8, 0.4, None)
 COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """Calibration, Table 1, and success of every agent."""
     return [calibration_table(metrics["ratios"]), _case_table(metrics), _success_table(metrics)]
 
 
-def _case_table(metrics: dict[str, Any]) -> Table:
+def _case_table(metrics: Metrics) -> Table:
     shown = Table(title=f"Table 1, {max(metrics['samples'])} samples", title_justify="left")
     for column in ("case", "here, %", "paper, %"):
         shown.add_column(column, justify="left" if column == "case" else "right")
@@ -40,7 +39,7 @@ def _case_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def _success_table(metrics: dict[str, Any]) -> Table:
+def _success_table(metrics: Metrics) -> Table:
     shown = Table(
         title=f"Success, {metrics['episodes']} episodes, radius {metrics['radius']:g}",
         caption=f"90% bootstrap intervals; learned: {metrics['num_models']} seeds of models",
@@ -61,7 +60,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Success against samples; every agent at the largest budget; how the models are calibrated."""
     canvas, axes = style.figure(1, 3, size=(4.0, 3.2))
     _draw_curves(axes[0, 0], metrics)
@@ -70,7 +69,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw_curves(ax: Axes, metrics: dict[str, Any]) -> None:
+def _draw_curves(ax: Axes, metrics: Metrics) -> None:
     n = metrics["samples"]
     for depth, curve in metrics["curves"].items():
         colour, words = COLOURS[int(depth)], style.depth_name(depth)
@@ -89,7 +88,7 @@ def _draw_curves(ax: Axes, metrics: dict[str, Any]) -> None:
     ax.legend(frameon=False, fontsize=7)
 
 
-def _draw_agents(ax: Axes, metrics: dict[str, Any]) -> None:
+def _draw_agents(ax: Axes, metrics: Metrics) -> None:
     rows = {f"depth {d}": (curve[-1], COLOURS[int(d)]) for d, curve in metrics["curves"].items()}
     n = metrics["oracle_samples"]
     rows |= {f"oracle, depth {d}, n = {n}": (row, style.GREY) for d, row in metrics["oracle"].items()}
@@ -109,7 +108,7 @@ def _draw_agents(ax: Axes, metrics: dict[str, Any]) -> None:
     ax.set(xlabel="targets reached, %", xlim=(0, 103))
 
 
-def _draw_calibration(ax: Axes, found: list[dict[str, Any]]) -> None:
+def _draw_calibration(ax: Axes, found: list[Metrics]) -> None:
     marks = {"mean": "o", "along": "s", "across": "^"}
     for (horizon, _), colour in zip(found[0].items(), style.PALETTE, strict=False):
         for name, mark in marks.items():

@@ -19,7 +19,7 @@ from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import plain
 from ggpi.lab.ant.calibration import announce, calibrate
 from ggpi.lab.ant.models import FITS, FitConfig, models
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.rewards import target as target_reward
 
 DEPTHS = (1, 2)
@@ -56,7 +56,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """One episode of each agent, with the samples of its plans.
 
     Paper: Fig 6, Fig 15, Fig 16
@@ -64,7 +64,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     fit = replace(FITS[config.preset], seed=0)
     ratios = announce(cells({"models": partial(calibrate, fit, config.pairs, config.pairs)})["models"])
     targets = ant.Tasks(config.episodes, ant.REPORTED + 600_000 + FIRST + config.seed)
-    tasks: dict[str, Any] = {f"depth-{depth}": partial(episode, config, fit, depth) for depth in DEPTHS}
+    tasks: Metrics = {f"depth-{depth}": partial(episode, config, fit, depth) for depth in DEPTHS}
     tasks |= {f"episodes/depth-{depth}": partial(handful, config, fit, depth, targets) for depth in DEPTHS}
     results = cells(tasks | {"episodes/plain": partial(plain, targets)})
     return {
@@ -76,7 +76,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def handful(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> dict[str, Any]:
+def handful(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> Metrics:
     """How many of a handful of targets are reached.
 
     Paper: Table 1
@@ -85,7 +85,7 @@ def handful(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> dic
     return {"successes": int(ant.episodes(decide, tasks).reached.sum())}
 
 
-def episode(config: Config, fit: FitConfig, depth: int) -> dict[str, Any]:
+def episode(config: Config, fit: FitConfig, depth: int) -> Metrics:
     """An episode until the target is reached, and what was imagined on the way."""
     env = SparseAnt(radius=ant.RADIUS)
     state, info = env.reset(seed=ant.REPORTED + 500_000 + FIRST + config.seed)
@@ -113,7 +113,7 @@ def episode(config: Config, fit: FitConfig, depth: int) -> dict[str, Any]:
     }
 
 
-def _shown(plan: Plan, names: list[str], whole: bool) -> dict[str, Any]:
+def _shown(plan: Plan, names: list[str], whole: bool) -> Metrics:
     """The best plan's samples; at the first step also those of every policy alone."""
     best = int(plan.best)
     alone = [i for i, gsp in enumerate(plan.gsps) if len(gsp) == 1]

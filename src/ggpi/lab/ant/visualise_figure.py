@@ -1,7 +1,5 @@
 """Tables, figure and film of `ant-visualise`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -12,6 +10,7 @@ from rich.table import Table
 from ggpi.lab import style
 from ggpi.lab.ant.calibration import calibration_table
 from ggpi.lab.ant.visualise import Config
+from ggpi.lab.cells import Metrics
 from ggpi.lab.film import titled
 
 Limits = tuple[np.ndarray, float]
@@ -20,7 +19,7 @@ SLOWER, PAUSE = 2, 16
 """Pictures of each step, and of the end, in a film of 16 pictures a second."""
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """How the models are calibrated, and how the episodes went."""
     shown = Table(title="The same start, the same target", title_justify="left")
     others = f"of {metrics['episodes']} other targets"
@@ -40,7 +39,7 @@ def table(metrics: dict[str, Any]) -> list[Table]:
     return [calibration_table(metrics["ratios"]), shown]
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """For each agent: samples at the first step, along the episode, and the trajectory."""
     columns = 1 + max(len(agent["plans"]) for agent in metrics["agents"])
     canvas, axes = style.figure(len(metrics["agents"]), columns, size=(2.6, 2.7))
@@ -62,14 +61,14 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _limits(agents: list[dict[str, Any]]) -> Limits:
+def _limits(agents: list[Metrics]) -> Limits:
     """The middle and half the width of what is shown."""
     places = np.concatenate([np.array(agent["path"])[:60] for agent in agents] + [[agents[0]["target"]]])
     low, high = places.min(axis=0), places.max(axis=0)
     return (low + high) / 2, float((high - low).max() / 2 + 1.2)
 
 
-def _frame(ax: Axes, agent: dict[str, Any], radius: float, limits: Limits) -> None:
+def _frame(ax: Axes, agent: Metrics, radius: float, limits: Limits) -> None:
     ax.add_patch(Circle(tuple(agent["target"]), radius, color=style.GREEN, alpha=0.5, linewidth=0))
     (x, y), half = limits
     ax.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")
@@ -77,7 +76,7 @@ def _frame(ax: Axes, agent: dict[str, Any], radius: float, limits: Limits) -> No
 
 
 def _draw_samples(
-    ax: Axes, agent: dict[str, Any], plan: dict[str, Any], moment: int, radius: float, limits: Limits
+    ax: Axes, agent: Metrics, plan: Metrics, moment: int, radius: float, limits: Limits
 ) -> None:
     for places in plan["alone"]:
         ax.scatter(*np.array(places).T, s=3, color=style.GREY, linewidth=0)
@@ -90,7 +89,7 @@ def _draw_samples(
     ax.set_title(f"step {moment}: {plan['name']}", fontsize=7, color=style.INK)
 
 
-def _draw_path(ax: Axes, agent: dict[str, Any], radius: float, limits: Limits) -> None:
+def _draw_path(ax: Axes, agent: Metrics, radius: float, limits: Limits) -> None:
     path = np.array(agent["path"])
     lines = LineCollection(np.stack([path[:-1], path[1:]], axis=1).tolist(), cmap="coolwarm", linewidth=1.5)
     lines.set_array(np.arange(len(path) - 1))
@@ -101,7 +100,7 @@ def _draw_path(ax: Axes, agent: dict[str, Any], radius: float, limits: Limits) -
     ax.set_title(f"{ending} after {len(path) - 1} steps", fontsize=7, color=style.INK)
 
 
-def film(config: Config, metrics: dict[str, Any]) -> list[np.ndarray]:
+def film(config: Config, metrics: Metrics) -> list[np.ndarray]:
     """Both agents side by side, with their steps counted; who is done waits, and the end stays for a second.
 
     Paper: Fig 15

@@ -15,7 +15,6 @@ also plays with simulated futures instead of models: differences that remain are
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import gymnasium
 import jax
@@ -24,7 +23,7 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.diagnosis.comparison import compare
 from ggpi.envs.making import make
 from ggpi.ghm.base import GHMs
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.discrete.environments import WORLDS, World
 from ggpi.lab.discrete.oracle import Oracle
 from ggpi.learning.fitting import fit
@@ -83,7 +82,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Learns models of every world from both kinds of data, and plays all rewards."""
     for name in config.worlds:
         make(WORLDS[name].env).close()  # report a missing package before hours of work
@@ -95,7 +94,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     return {"episodes": config.episodes, "max_steps": config.max_steps, "panels": list(cells(tasks).values())}
 
 
-def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
+def play_world(config: Config, name: str, explore: float) -> Metrics:
     """All rewards of one world, with models of one kind of data."""
     world = WORLDS[name]
     policies = world.base_policies()
@@ -127,10 +126,10 @@ def play_world(config: Config, name: str, explore: float) -> dict[str, Any]:
     return {"world": name, "explore": explore, "tasks": scores}
 
 
-def make_agents(config: Config, world: World, ghms: GHMs, reward: Reward) -> dict[str, Any]:
+def make_agents(config: Config, world: World, ghms: GHMs, reward: Reward) -> Metrics:
     """An agent for each mode and depth, one for each mode that knows no ends, and GPI with simulated futures."""
-    settings: dict[str, Any] = {"num_samples": config.num_samples}
-    agents: dict[str, Any] = {}
+    settings: Metrics = {"num_samples": config.num_samples}
+    agents: Metrics = {}
     for mode in MODES:
         for depth in config.depths:
             given = settings | {"depth": depth, "first_actions": mode, "terminal": world.terminal}

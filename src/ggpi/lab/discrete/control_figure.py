@@ -1,19 +1,19 @@
 """Tables and figure of `discrete-control`, from its numbers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 from ggpi.lab.discrete.control import MODES
 
 COLOURS = {"head": style.BLUE, "all": style.RED, "step": style.GREEN}
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """One table for each world and reward; columns are the kinds of data."""
     shown = []
     for name in dict.fromkeys(panel["world"] for panel in metrics["panels"]):
@@ -34,13 +34,13 @@ def table(metrics: dict[str, Any]) -> list[Table]:
     return shown
 
 
-def _said(row: dict[str, Any]) -> str:
+def _said(row: Metrics) -> str:
     low, high = row["interval"]
     steps = sum(row["steps"]) / len(row["steps"])
     return f"{row['mean']:.1f} [{low:.1f}, {high:.1f}] {steps:4.0f}"
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """A picture for each world and reward: agents by depth, the best base policy and random switching as lines."""
     panels = metrics["panels"]
     tasks = list(dict.fromkeys((panel["world"], task) for panel in panels for task in panel["tasks"]))
@@ -60,7 +60,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return figure
 
 
-def _draw(ax: Axes, scores: Sequence[dict[str, Any]]) -> None:
+def _draw(ax: Axes, scores: Sequence[Metrics]) -> None:
     best = max(score["mean"] for score in scores if score["kind"] == "policy")
     switching = next(score["mean"] for score in scores if score["kind"] == "switching")
     ax.axhline(best, color=style.INK, linestyle="--", linewidth=1, label="best base policy")

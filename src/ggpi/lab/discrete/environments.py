@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from ggpi.policies.functions import policy_from
 from ggpi.rewards import Reward, arrival, target
-from ggpi.types import Policy
+from ggpi.types import Numbers, Policy
 
-Function = Callable[[Array], Array]
+Function = Callable[[Numbers], Array]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class World:
     """Logits of the actions."""
     tasks: Mapping[str, Reward]
     terminal: Function | None = None
-    step: Callable[[Array, Array], Array] | None = None
+    step: Callable[[Numbers, ArrayLike], Array] | None = None
     """(x, a) ↦ x′ in JAX, for the oracle."""
 
     def base_policies(self) -> list[Policy]:
@@ -37,18 +38,18 @@ class World:
 def _leans(angle: float) -> Function:
     """Holds the pole at an angle, so that the cart runs away to that side."""
 
-    def logits(s: Array) -> Array:
+    def logits(s: Numbers) -> Array:
         push = 40 * (s[2] - angle + 0.35 * s[3])
         return jnp.array([-push, push])
 
     return logits
 
 
-def _has_fallen(s: Array) -> Array:
+def _has_fallen(s: Numbers) -> Array:
     return (jnp.abs(s[2]) > 0.2095) | (jnp.abs(s[0]) > 2.4)
 
 
-def _cart_pole_step(s: Array, action: Array) -> Array:
+def _cart_pole_step(s: Numbers, action: ArrayLike) -> Array:
     """The equations of Barto, Sutton and Anderson (1983) with Gymnasium's constants, an Euler step of 0.02 s."""
     x, speed, angle, spin = s
     cos, sin = jnp.cos(angle), jnp.sin(angle)
@@ -58,7 +59,7 @@ def _cart_pole_step(s: Array, action: Array) -> Array:
     return jnp.stack([x, speed, angle, spin]) + 0.02 * jnp.stack([speed, pushing, spin, turning])
 
 
-def _height(s: Array) -> Array:
+def _height(s: Numbers) -> Array:
     """Of the tip over the pivot, in links: −2 … 2."""
     return -s[0] - (s[0] * s[2] - s[1] * s[3])
 
@@ -70,7 +71,7 @@ def _pushes(sign: float) -> Function:
 def _with_swing(sign: float) -> Function:
     """Pushes with the first link's swing (1), or against it (−1)."""
 
-    def logits(s: Array) -> Array:
+    def logits(s: Numbers) -> Array:
         push = 3.0 * sign * jnp.tanh(2.0 * s[4])
         return jnp.array([-push, 0.0, push])
 
@@ -83,7 +84,7 @@ NOTHING, LEFT_ENGINE, MAIN_ENGINE, RIGHT_ENGINE = range(4)
 def _flies(tilt: float, speed: float) -> Function:
     """Holds a tilt with the side engines, and a vertical speed with the main one."""
 
-    def logits(s: Array) -> Array:
+    def logits(s: Numbers) -> Array:
         turn = 20 * (s[4] - tilt + s[5])
         lift = 20 * (speed - s[3])
         return jnp.array([1.0, -turn, lift, turn])
@@ -91,7 +92,7 @@ def _flies(tilt: float, speed: float) -> Function:
     return logits
 
 
-def _has_crashed(s: Array) -> Array:
+def _has_crashed(s: Numbers) -> Array:
     return (jnp.abs(s[0]) >= 1.0) | (s[1] < -0.1)
 
 

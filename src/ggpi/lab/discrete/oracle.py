@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from ggpi.lab.discrete.environments import Function, World
 from ggpi.rewards import Reward
-from ggpi.types import Key
+from ggpi.types import Key, Numbers
 
 
 class Oracle:
@@ -32,7 +33,7 @@ class Oracle:
     def act(self, states: np.ndarray, *, key: Key) -> np.ndarray:
         return np.asarray(self._act(states, jax.random.split(key, len(states))))
 
-    def _act_in(self, state: Array, key: Key) -> Array:
+    def _act_in(self, state: Numbers, key: Key) -> Array:
         value_key, act_key = jax.random.split(key)
         policies = list(self.world.policies.values())
         q = jnp.stack([self._q(state, logits, value_key) for logits in policies])
@@ -42,18 +43,18 @@ class Oracle:
         head = (jax.nn.softmax(logits) * q).sum(axis=1).argmax()
         return jax.random.categorical(act_key, logits[head])
 
-    def _q(self, state: Array, logits: Function, key: Key) -> Array:
+    def _q(self, state: Numbers, logits: Function, key: Key) -> Array:
         """Q^π(x, a) of every action; all see the same noise."""
         keys = jax.random.split(key, self.num_episodes)
         one = jax.vmap(lambda action, key: self._episode(state, action, logits, key), (None, 0))
         return jax.vmap(lambda action: one(action, keys).mean())(jnp.arange(self.world.num_actions))
 
-    def _episode(self, state: Array, action: Array, logits: Function, key: Key) -> Array:
+    def _episode(self, state: Numbers, action: ArrayLike, logits: Function, key: Key) -> Array:
         """The discounted reward of one simulated episode that starts with an action."""
         step, terminal, pay = self.world.step, self.world.terminal, self.reward.values
         assert step is not None and terminal is not None and callable(pay)
 
-        def body(carry: tuple[Array, ...], key: Key) -> tuple[tuple[Array, ...], None]:
+        def body(carry: tuple[ArrayLike, ...], key: Key) -> tuple[tuple[ArrayLike, ...], None]:
             x, a, weight, total = carry
             x = step(x, a)
             total = total + weight * pay(x)

@@ -16,13 +16,12 @@ not show them. That the ends are samples of the composed model is checked agains
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ggpi import envs
 from ggpi.ghm import GHMs, exact_ghms
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.mdp.rows import running_sums
 from ggpi.mdp.tabular import TabularMDP
 from ggpi.policies import TabularPolicy
@@ -64,7 +63,7 @@ class Config:
 PRESETS = {"tiny": Config(num_samples=2_000), "cpu": Config(), "paper": Config()}
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Chains for β = 0 and β > 0 at each n.
 
     Paper: Fig 14
@@ -91,7 +90,7 @@ def open_grid(config: Config) -> TabularMDP:
     return envs.grid("\n".join([edge, *[row] * config.height, edge]), config.slip)
 
 
-def sample_chains(config: Config, alpha: float, n: int) -> dict[str, Any]:
+def sample_chains(config: Config, alpha: float, n: int) -> Metrics:
     """Chains of n models with one α: how far they go, where they end, and the first few in full.
 
     Paper: Fig 14

@@ -1,7 +1,5 @@
 """Tables and figure of `beta-zero`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,9 +8,10 @@ from rich.table import Table
 
 from ggpi.envs.gridworlds import MOVES
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 
 
-def table(metrics: dict[str, Any]) -> Table:
+def table(metrics: Metrics) -> Table:
     """Steps that a chain covers, measured and expected."""
     title = f"Steps covered by n draws, γ = {metrics['gamma']:g}"
     caption = "expected: (n−1)/(1−β) + 1/(1−γ); X′: row, column of the chain's end"
@@ -31,7 +30,7 @@ def table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """β = 0 above, β > 0 below, n from left to right."""
     rows = list(dict.fromkeys(panel["alpha"] for panel in metrics["panels"]))
     columns = len(metrics["panels"]) // len(rows)
@@ -48,7 +47,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def draw_chain(ax: Axes, chain: dict[str, Any], shift: float, colour: str) -> None:
+def draw_chain(ax: Axes, chain: Metrics, shift: float, colour: str) -> None:
     """One chain: black what the models show, white what they pass over, dotted the actions not taken."""
     places = np.array(chain["path"], float)[:, ::-1] + [shift, -shift]
     ax.plot(*places.T, "o-", color=colour, linewidth=1.3, markersize=3.6, mfc="white", mew=0.8, zorder=3)
@@ -62,7 +61,7 @@ def draw_chain(ax: Axes, chain: dict[str, Any], shift: float, colour: str) -> No
 
 def legend_handles() -> list[Line2D]:
     """What the marks mean."""
-    bare: dict[str, Any] = {"linestyle": "", "color": "black"}
+    bare: Metrics = {"linestyle": "", "color": "black"}
     return [
         Line2D([], [], marker="o", label="x₀ and X⁽ᵐ⁾: observed", **bare),
         Line2D([], [], marker="D", label="X′: the chain's end", **bare),

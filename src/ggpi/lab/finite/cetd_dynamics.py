@@ -21,16 +21,16 @@ steps change little that can be seen, records are thinned to even spacing on a l
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ggpi import envs
 from ggpi.envs.examples import CETD_LOGITS
 from ggpi.ghm import ExactGHM, cemc, cetd, polynomial_steps
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 
 WORLDS = {"interior": "Fig 8: all states recur", "boundary": "Fig 9: the first state is left for ever"}
 
@@ -69,7 +69,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Errors of both learners in both worlds, and a path of CETD.
 
     Paper: Fig 8, Fig 9, Thm 6.3
@@ -96,7 +96,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def learn(config: Config, world: str, learner: str) -> dict[str, Any]:
+def learn(config: Config, world: str, learner: str) -> Metrics:
     """Runs one learner from every seed; keeps its errors, and the first seed's path.
 
     Paper: Fig 9
@@ -116,7 +116,7 @@ def learn(config: Config, world: str, learner: str) -> dict[str, Any]:
         ).mu[:, :, 0]
 
     first = np.asarray(jax.nn.softmax(CETD_LOGITS, axis=-1))
-    learned = np.asarray(jax.vmap(one)(config.seed + np.arange(config.num_seeds)))
+    learned = np.asarray(jax.vmap(one)(jnp.asarray(config.seed + np.arange(config.num_seeds))))
     models = np.concatenate([np.broadcast_to(first, (len(learned), 1, *first.shape)), learned], axis=1)
     errors = np.abs(models - _fixed_points(config, world)).sum(axis=-1).max(axis=-1) / 2
     kept = thinned(models.shape[1], config.num_points)

@@ -1,19 +1,18 @@
 """Tables and figure of `cetd-dynamics`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 from ggpi.lab.finite.cetd_dynamics import LEARNERS, WORLDS
 
 ROW_COLOURS = style.BLUE, style.GREEN, style.PURPLE
 
 
-def table(metrics: dict[str, Any]) -> Table:
+def table(metrics: Metrics) -> Table:
     """The final errors."""
     title = f"Largest total variation error over rows after {metrics['num_steps']:,} steps"
     shown = Table(
@@ -36,7 +35,7 @@ def table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """For each world: the path on the simplex, and the error against the step."""
     canvas, axes = style.figure(2, 2, size=(4.4, 3.6))
     for row, world in zip(axes, metrics["worlds"], strict=True):
@@ -50,7 +49,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def draw_simplex(ax: Axes, world: dict[str, Any]) -> None:
+def draw_simplex(ax: Axes, world: Metrics) -> None:
     """The triangle of distributions over three states, with the path of each row of μ to its fixed point."""
     ax.plot(*on_plane(np.eye(3)[[0, 1, 2, 0]]), color=style.GREY, linewidth=1, zorder=1)
     for x, colour in enumerate(ROW_COLOURS):
@@ -87,7 +86,7 @@ def on_plane(distributions: np.ndarray) -> np.ndarray:
     return np.moveaxis(distributions @ corners, -1, 0)
 
 
-def draw_errors(ax: Axes, world: dict[str, Any], num_seeds: int) -> None:
+def draw_errors(ax: Axes, world: Metrics, num_seeds: int) -> None:
     """Mean error over seeds and the band of the middle 80%, both axes logarithmic."""
     styles = {"cetd": (style.RED, "-"), "cemc": (style.INK, "--")}
     for learner, (colour, line) in styles.items():

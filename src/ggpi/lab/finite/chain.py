@@ -19,7 +19,6 @@ is then policy iteration, whatever R is.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from ggpi import envs
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
 from ggpi.improvement import improve, policy_iteration
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.mdp.optimal import optimal_actions, q_star
 from ggpi.policies import TabularPolicy
 from ggpi.switching import GSP, gsp_set
@@ -58,7 +57,7 @@ class Config:
 PRESETS = {"tiny": Config(ks=(2, 3, 5)), "cpu": Config(), "paper": Config()}
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """The table of policies at one k, and improvement steps at many.
 
     Paper: Ex D.4, Fig 13
@@ -74,7 +73,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def improvement_table(config: Config) -> dict[str, Any]:
+def improvement_table(config: Config) -> Metrics:
     """What each improvement operator makes of π₀, state by state.
 
     Paper: Fig 13
@@ -90,7 +89,7 @@ def improvement_table(config: Config) -> dict[str, Any]:
             {
                 "name": name,
                 "actions": ["".join(np.array(ARROWS)[row > 0]) for row in policy.pi[:-1]],
-                "optimal": ((policy.pi > 0) <= optimal).all(axis=1)[:-1],
+                "optimal": np.all((policy.pi > 0) <= optimal, axis=1)[:-1],
             }
             for name, policy in policies.items()
         ],
@@ -124,7 +123,7 @@ def best_actions(k: int, gamma: float, end_reward: float) -> np.ndarray:
     return optimal_actions(q_star(*envs.chain(k, end_reward), gamma, tolerance=1e-12))
 
 
-def count_steps(config: Config, k: int) -> dict[str, Any]:
+def count_steps(config: Config, k: int) -> Metrics:
     """Improvement steps until first optimal, and that the bound on R is sharp."""
     gamma, alpha = config.gamma, config.alpha
     bound, least = envs.chain_reward_bound(k, gamma, alpha), gamma**-k

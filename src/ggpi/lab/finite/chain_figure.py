@@ -1,18 +1,17 @@
 """Tables and figure of `chain`, from its numbers."""
 
-from typing import Any
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 
 SHADE = "black on bright_cyan"
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """The paper's table of policies, and the counted steps."""
     title = f"Chain with k = {metrics['k']}, γ = {metrics['gamma']:g}, α = {metrics['alpha']:g}"
     policies = Table(title=f"{title}, R = {metrics['end_reward']:.3g}", title_justify="left")
@@ -35,7 +34,7 @@ def table(metrics: dict[str, Any]) -> list[Table]:
     return [policies, steps]
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """The chain, the table of policies, and the steps against k."""
     canvas, axes = style.figure(3, 1, size=(7.5, 2.5), height_ratios=[1, 1.5, 1.9])
     draw_chain(axes[0, 0], metrics["k"], metrics["end_reward"])
@@ -62,7 +61,7 @@ def draw_chain(ax: Axes, k: int, end_reward: float) -> None:
     ax.set_title("Two steps of GGPI solve the chain: it still knows the way that π₁ forgot", fontsize=10)
 
 
-def draw_policies(ax: Axes, metrics: dict[str, Any]) -> None:
+def draw_policies(ax: Axes, metrics: Metrics) -> None:
     """The paper's table; optimal cells are shaded."""
     k, rows = metrics["k"], metrics["rows"]
     ax.set_axis_off()
@@ -79,7 +78,7 @@ def draw_policies(ax: Axes, metrics: dict[str, Any]) -> None:
     ax.text(k + 0.6, len(rows) - 1, "all optimal", va="center", fontsize=9, color=style.INK)
 
 
-def plot_steps(ax: Axes, sweep: list[dict[str, Any]], gamma: float, alpha: float) -> None:
+def plot_steps(ax: Axes, sweep: list[Metrics], gamma: float, alpha: float) -> None:
     """Improvement steps against k."""
     lines = {
         "policy_iteration": ("policy iteration: k + 1", style.RED, "s-"),

@@ -20,7 +20,6 @@ D.1 and D.2 are computed as Markov policies of the MDP on pairs (state, memory).
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from ggpi import envs
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
 from ggpi.improvement import OpenSetWarning, improve
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.policies import TabularPolicy
 from ggpi.switching import GSP, gsp_set, suffix_closure
 
@@ -48,7 +47,7 @@ class Config:
 PRESETS = {"tiny": Config(resolution=41), "cpu": Config(), "paper": Config()}
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """The three counterexamples.
 
     Paper: Ex D.1, Ex D.2, Ex D.3, Fig 10, Fig 11, Fig 12
@@ -67,7 +66,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def non_markov_q(gamma: float, resolution: int) -> dict[str, Any]:
+def non_markov_q(gamma: float, resolution: int) -> Metrics:
     """Q of the policy with memory, and the nearest Q of a Markov policy in the sup norm.
 
     Memory: 0 fresh, 1 started in L, 2 and 3 one and two steps after a start in R.
@@ -98,14 +97,14 @@ def non_markov_q(gamma: float, resolution: int) -> dict[str, Any]:
     }
 
 
-def greedy_on_memory(gamma: float) -> dict[str, Any]:
+def greedy_on_memory(gamma: float) -> Metrics:
     """Q of the policy with memory, and the return of the policy that is greedy in it.
 
     Memory: 0 fresh, 1 played a first, 2 played b first.
     """
     mdp, reward = envs.one_state()
     augmented = envs.with_memory(mdp, 3, lambda memory, x, a: memory or a + 1)
-    policy = TabularPolicy([[0.5, 0.5], [0, 1], [1, 0]])
+    policy = TabularPolicy(np.array([[0.5, 0.5], [0, 1], [1, 0]]))
     r = np.repeat(mdp.r(reward), 3, axis=0)
     q = augmented.q(policy, r, gamma)[:1]
     greedy = improve(q)
@@ -120,7 +119,7 @@ def greedy_on_memory(gamma: float) -> dict[str, Any]:
     }
 
 
-def greedy_on_open_set(gamma: float) -> dict[str, Any]:
+def greedy_on_open_set(gamma: float) -> Metrics:
     """Improvement over {L → L → R} alone, and over its suffix closure; everything over its power of γ."""
     mdp, reward = envs.binary_tree()
     policies = [TabularPolicy.constant(mdp, a, name) for a, name in enumerate("LR")]

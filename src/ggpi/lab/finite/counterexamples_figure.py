@@ -1,7 +1,6 @@
 """Table and figure of `counterexamples`, from its numbers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,9 +8,10 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 
 
-def table(metrics: dict[str, Any]) -> Table:
+def table(metrics: Metrics) -> Table:
     """One row for each question of the paper."""
     one, two, three = (metrics[f"D.{i}"] for i in (1, 2, 3))
     shown = Table(title=f"Counterexamples, γ = {metrics['gamma']:g}", title_justify="left", show_lines=True)
@@ -43,7 +43,7 @@ def _signed(values: Sequence[float]) -> str:
     return ", ".join(f"{value:+g}".replace("-", "−") if value else "0" for value in rounded)
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """The MDPs above, what goes wrong below."""
     canvas, axes = style.figure(2, 3, size=(4.2, 3.1))
     for ax in (*axes[0], axes[1, 2]):
@@ -59,7 +59,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def draw_left_right(ax: Axes, result: dict[str, Any]) -> None:
+def draw_left_right(ax: Axes, result: Metrics) -> None:
     """Paper: Fig 10"""
     ax.set_title("D.1: bb from L, aab from R", fontsize=10)
     _arrow(ax, (2, 3), (5, 3), "b, 0")
@@ -73,7 +73,7 @@ def draw_left_right(ax: Axes, result: dict[str, Any]) -> None:
     ax.text(5, 0.7, said, ha="center", va="center", fontsize=9)
 
 
-def draw_one_state(ax: Axes, result: dict[str, Any]) -> None:
+def draw_one_state(ax: Axes, result: Metrics) -> None:
     """Paper: Fig 11"""
     ax.set_title("D.2: abbb… or baaa…, ½ each", fontsize=10)
     _loop(ax, (4, 3), "a, +1")
@@ -102,7 +102,7 @@ def draw_tree(ax: Axes, leaves: dict[str, float]) -> None:
         _node(ax, place, text if len(name) == 3 else names.get(name, ""), colour, size=0.42)
 
 
-def plot_distance(ax: Axes, result: dict[str, Any], gamma: float) -> None:
+def plot_distance(ax: Axes, result: Metrics, gamma: float) -> None:
     """How far Markov policies are from the Q of D.1."""
     ax.plot(result["stay"], result["distance"], color=style.BLUE)
     ax.plot([result["nearest_stay"]], [result["nearest_distance"]], "o", color=style.RED)
@@ -120,7 +120,7 @@ def plot_distance(ax: Axes, result: dict[str, Any], gamma: float) -> None:
     ax.set_title("No Markov policy has this Q", fontsize=10)
 
 
-def plot_greedy_returns(ax: Axes, sweep: list[dict[str, Any]]) -> None:
+def plot_greedy_returns(ax: Axes, sweep: list[Metrics]) -> None:
     """Return of D.2's policy and of the policy greedy in its Q, against γ."""
     gammas = [result["gamma"] for result in sweep]
     ax.axvline(0.5, color=style.GREY, linewidth=1, linestyle="--")
@@ -134,7 +134,7 @@ def plot_greedy_returns(ax: Axes, sweep: list[dict[str, Any]]) -> None:
     ax.set_title("Greedy gets 0 once γ > ½: Q(b) = γ/(1−γ) > Q(a) = 1", fontsize=10)
 
 
-def write_tree_numbers(ax: Axes, result: dict[str, Any]) -> None:
+def write_tree_numbers(ax: Axes, result: Metrics) -> None:
     """The values of D.3 in words."""
     ax.set_title("Without suffixes, greedy loses what ν had", fontsize=10)
     rows = [

@@ -24,7 +24,6 @@ that stops because π′ = π before, is censored: it counts with what it spent,
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
 
 import jax
 import numpy as np
@@ -32,7 +31,7 @@ import numpy as np
 from ggpi import envs, rewards
 from ggpi.improvement import policy_iteration_sampled
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.mdp.optimal import optimal_actions, q_star
 
 STARTS = {"uniform": "first policy uniform", "deterministic": "first policy random and deterministic"}
@@ -79,7 +78,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Solves four-rooms again and again.
 
     Paper: Ex 5.3, Fig 4
@@ -104,7 +103,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def solve(config: Config, start: str, variant: str, depth: int, seed: int) -> dict[str, Any]:
+def solve(config: Config, start: str, variant: str, depth: int, seed: int) -> Metrics:
     """One run of Algorithm 1, until the policy is exactly optimal."""
     mdp = envs.four_rooms()
     reward = rewards.state(mdp.indicator(tuple(config.goal)))
@@ -139,7 +138,7 @@ def solve(config: Config, start: str, variant: str, depth: int, seed: int) -> di
     } | counts
 
 
-def summarise(kind: tuple[str, str, int], runs: list[dict[str, Any]]) -> dict[str, Any]:
+def summarise(kind: tuple[str, str, int], runs: list[Metrics]) -> Metrics:
     """Means and intervals over the runs of one kind."""
     start, variant, depth = kind
     mine = [run for run in runs if (run["start"], run["variant"], run["depth"]) == kind]

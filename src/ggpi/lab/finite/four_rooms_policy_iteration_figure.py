@@ -1,22 +1,21 @@
 """Tables and figure of `four-rooms-policy-iteration`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 from ggpi.lab.finite.four_rooms_policy_iteration import COUNTS, STARTS, VARIANTS
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """Means over seeds, with 95% intervals; the fewest samples of each set are bold."""
     return [_table_of_start(metrics, start) for start in STARTS]
 
 
-def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
+def _table_of_start(metrics: Metrics, start: str) -> Table:
     shown = Table(
         title=f"Until exactly optimal, {STARTS[start]}",
         caption=f"mean over {metrics['num_seeds']} seeds (95% bootstrap); bold: fewest; ≥: some censored",
@@ -41,7 +40,7 @@ def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
     return shown
 
 
-def select(metrics: dict[str, Any], start: str, variant: str) -> list[dict[str, Any]]:
+def select(metrics: Metrics, start: str, variant: str) -> list[Metrics]:
     """The summary's rows of one kind of run, by depth."""
     return [row for row in metrics["summary"] if (row["start"], row["variant"]) == (start, variant)]
 
@@ -55,7 +54,7 @@ def _short(number: float) -> str:
     return f"{number:.1f}" if number < 100 else f"{number:.0f}"
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Iterations on the left, model samples on the right; one row for each kind of first policy."""
     canvas, axes = style.figure(len(STARTS), 2, size=(4.2, 3.0), sharex=True)
     for (start, words), row in zip(STARTS.items(), axes, strict=True):
@@ -69,7 +68,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def draw_counts(ax: Axes, metrics: dict[str, Any], start: str, count: str) -> None:
+def draw_counts(ax: Axes, metrics: Metrics, start: str, count: str) -> None:
     """Means with their intervals against depth; hollow if runs were censored, fewest samples ringed."""
     colours = {"newest-last": style.BLUE, "full": style.RED}
     for shift, (variant, colour) in zip((-0.06, 0.06), colours.items(), strict=True):

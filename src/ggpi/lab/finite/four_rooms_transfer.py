@@ -20,7 +20,6 @@ Theorem 4.2 bounds π′ from below by the set's values; it does not order the d
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from ggpi import envs, rewards
 from ggpi.evaluation import evaluate
 from ggpi.ghm import exact_ghms
 from ggpi.improvement import improve
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.mdp.optimal import howard, optimal_actions
 from ggpi.policies import TabularPolicy
 from ggpi.switching import compositions
@@ -53,7 +52,7 @@ class Config:
 PRESETS = {"tiny": Config(depths=(1, 2, 3)), "cpu": Config(), "paper": Config()}
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Solved states of each world at each depth.
 
     Paper: Ex 5.2, Fig 3
@@ -82,7 +81,7 @@ def _cell(slip: float, depth: int) -> str:
     return f"slip-{slip:.3g}/depth-{depth}"
 
 
-def solve(config: Config, slip: float, depth: int) -> dict[str, Any]:
+def solve(config: Config, slip: float, depth: int) -> Metrics:
     """Improves over Π_depth and compares with the optimum, state by state.
 
     Paper: Fig 3

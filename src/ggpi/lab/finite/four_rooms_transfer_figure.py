@@ -1,21 +1,21 @@
 """Tables and figure of `four-rooms-transfer`, from its numbers."""
 
 from fractions import Fraction
-from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """Depth against solved states, one table for each world."""
     return [_world_table(world, metrics["num_states"]) for world in metrics["worlds"]]
 
 
-def _world_table(world: dict[str, Any], num_states: int) -> Table:
+def _world_table(world: Metrics, num_states: int) -> Table:
     caption = "promised: mean of max_ν,a Q^ν(x, a)/V*(x), which V/V* cannot fall below"
     title = f"Four rooms, {_moves(world['slip'])}"
     shown = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
@@ -33,7 +33,7 @@ def _world_table(world: dict[str, Any], num_states: int) -> Table:
     return shown
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Maps side by side: depths from left to right, one row for each world."""
     worlds = metrics["worlds"]
     columns = len(worlds[0]["depths"])

@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
 
 import jax
 import numpy as np
@@ -30,7 +29,7 @@ import numpy as np
 from ggpi.ghm import GHMs, joined_ghms
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.iteration.coin_corridor import CoinCorridor
 from ggpi.lab.iteration.policies import (
     STARTS,
@@ -128,7 +127,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Solves the corridor again and again.
 
     Paper: Alg 1
@@ -203,7 +202,7 @@ def improved_over(method: str, num_policies: int, alpha: float) -> GSPs:
     return compositions(num_policies, depth, alpha, last=last)
 
 
-def summary(runs: Sequence[Sequence[float]], stated: float) -> dict[str, Any]:
+def summary(runs: Sequence[Sequence[float]], stated: float) -> Metrics:
     """Returns after each iteration with 90% intervals, and the iterations until the stated one.
 
     A run that never reaches it counts with one iteration more than it had and as censored: the mean is a lower bound.

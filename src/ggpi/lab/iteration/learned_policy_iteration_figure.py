@@ -1,13 +1,12 @@
 """Tables and figure of `learned-policy-iteration`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 from ggpi.lab.iteration.learned_policy_iteration import METHODS
 from ggpi.lab.iteration.policies import (
     STARTS,
@@ -16,12 +15,12 @@ from ggpi.lab.iteration.policies import (
 COLOURS = {"newest": style.GREEN, "gpi": style.BLUE, "depth-2": style.RED}
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """Iterations until the stated return, and the returns on the way, for each first policy."""
     return [_table_of_start(metrics, start) for start in metrics["learned"]]
 
 
-def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
+def _table_of_start(metrics: Metrics, start: str) -> Table:
     shown = Table(
         title=f"Returns in % of the optimum, {STARTS[start]}",
         caption=f"means over {metrics['num_seeds']} seeds (90% bootstrap); until: iterations to "
@@ -40,7 +39,7 @@ def _table_of_start(metrics: dict[str, Any], start: str) -> Table:
     return shown
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Return against iteration: one panel for each first policy, exact models dotted."""
     canvas, axes = style.figure(1, len(metrics["learned"]), size=(4.4, 3.2), sharey=True)
     for ax, start in zip(axes[0], metrics["learned"], strict=True):
@@ -53,7 +52,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw(ax: Axes, metrics: dict[str, Any], start: str) -> None:
+def _draw(ax: Axes, metrics: Metrics, start: str) -> None:
     ax.axhline(100 * metrics["stated"], color=style.GREY, linewidth=0.8, linestyle="--")
     for method in metrics["methods"]:
         points = metrics["learned"][start][method]["returns"]

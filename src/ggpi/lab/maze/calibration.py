@@ -1,7 +1,5 @@
 """How close the maze's models are to simulation."""
 
-from typing import Any
-
 import jax
 import numpy as np
 
@@ -12,6 +10,7 @@ from ggpi.diagnosis.truth import on_policy_truth, random_rows
 from ggpi.envs import GymVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
+from ggpi.lab.cells import Metrics
 from ggpi.lab.maze.tasks import CALIBRATED, EPISODE, HEADINGS, SWITCH_EVERY
 from ggpi.rollout.collection import collect
 
@@ -21,7 +20,7 @@ FAR = 0.5
 
 def calibration(
     maze: PointMaze, ghms: GHMs, num_pairs: int, num_futures: int, seed: int = CALIBRATED
-) -> list[dict[str, Any]]:
+) -> list[Metrics]:
     """For each horizon and policy: samples of models and simulated futures, from states that switching visits."""
     env = GymVectorEnv(maze, 64, EPISODE)
     seen = collect(env, ghms.policies, 100 * 64, switch_every=SWITCH_EVERY, seed=seed)
@@ -35,7 +34,7 @@ def calibration(
 
 def _calibration_of(
     maze: PointMaze, ghms: GHMs, alpha: float | None, k: int, states: np.ndarray, num_futures: int, seed: int
-) -> dict[str, Any]:
+) -> Metrics:
     policy, horizon, key = ghms.policies[k], ghms.horizon(alpha), jax.random.key(seed + k)
     seeds = [seed + k, seed + k + 100]
     truth = on_policy_truth(maze, policy, states, horizon, num_futures, seeds=seeds, key=key)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ggpi.lab.bootstrap import mean_interval
+from ggpi.lab.cells import Metrics
 from ggpi.lab.maze.tasks import Cell
 
 LEVEL = 0.9
@@ -25,7 +26,7 @@ def steps_of(found: Played, num_groups: int) -> np.ndarray:
     return np.array([cell["steps"] for cell in found]).reshape(len(found), -1, num_groups)
 
 
-def by_turns(turns: Sequence[int], found: Played) -> dict[str, Any]:
+def by_turns(turns: Sequence[int], found: Played) -> Metrics:
     """Share of targets reached for each number of turns, with a bootstrap interval over episodes, and mean steps."""
     summary = {}
     for group, own in zip(turns, np.moveaxis(steps_of(found, len(turns)), 2, 0), strict=True):
@@ -38,7 +39,7 @@ def by_turns(turns: Sequence[int], found: Played) -> dict[str, Any]:
     return summary
 
 
-def by_target(cells: Sequence[Cell], found: Mapping[int, Played]) -> list[dict[str, Any]]:
+def by_target(cells: Sequence[Cell], found: Mapping[int, Played]) -> list[Metrics]:
     """Share of episodes that reached each target, at each depth."""
     rows = []
     for cell in dict.fromkeys(cells):
@@ -63,7 +64,7 @@ def gains(turns: Sequence[int], found: Mapping[int, Played]) -> dict[str, dict[s
     return gained
 
 
-def depth_3_needed(maze: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def depth_3_needed(maze: str, rows: Sequence[Mapping[str, Any]]) -> Metrics:
     """The maze, and the targets for which depth 3 is at least 20 points above depth 2; of the rows of `by_target`."""
     points = [100 * (row["success"]["3"] - row["success"]["2"]) for row in rows]
     named = [i for i, gained in enumerate(points) if gained >= POINTS]
@@ -74,7 +75,7 @@ def depth_3_needed(maze: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, An
     }
 
 
-def mean_calibration(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+def mean_calibration(found: Sequence[Sequence[Mapping[str, Any]]]) -> list[Metrics]:
     """The mean over seeds and policies, for each horizon."""
     rows = [row for one in found for row in one]
     numbers = ("energy", "energy_floor", "wall", "far", "far_floor", "mean", "spread")

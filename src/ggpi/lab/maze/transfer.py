@@ -11,7 +11,6 @@ models. Beside them: each policy alone, random switching, and a guide who knows 
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.maze import PointMaze
 from ggpi.lab import agents
 from ggpi.lab.agents import budget
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.calibration import calibration
@@ -105,11 +104,11 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of every agent."""
     few, deepest_first = replace(config, episodes=config.oracle_episodes), config.depths[::-1]
     true = {f"oracle/depth-{d}": partial(true_plan, few, d) for d in deepest_first}
-    jobs: dict[str, Any] = {}
+    jobs: Metrics = {}
     for s in range(config.num_models):
         jobs |= {f"models/{s}": partial(calibrate, config, s)}
         jobs |= {f"learned/depth-{d}/{s}": partial(plan, config, s, d) for d in deepest_first}
@@ -121,7 +120,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     return _metrics(config, results)
 
 
-def calibrate(config: Config, seed: int) -> list[dict[str, Any]]:
+def calibrate(config: Config, seed: int) -> list[Metrics]:
     """How near the models are to simulation, before any planning."""
     ghms = models(_fit(config, seed))
     return calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
@@ -132,13 +131,13 @@ def _fit(config: Config, seed: int) -> MazeFit:
     return MazeFit(config.maze, seed, config.num_transitions, recipe)
 
 
-def plan(config: Config, seed: int, depth: int) -> dict[str, Any]:
+def plan(config: Config, seed: int, depth: int) -> Metrics:
     """Episodes of GGPI at a depth, with learned models."""
     ghms = models(_fit(config, seed))
     return play(config, agents.planner(ghms, depth, budget(config.samples, depth), maze.RADIUS))
 
 
-def true_plan(config: Config, depth: int) -> dict[str, Any]:
+def true_plan(config: Config, depth: int) -> Metrics:
     """Episodes of the same planner with the simulator instead of models."""
     return play(config, oracle(PointMaze(config.maze), depth, config.oracle_samples))
 
@@ -156,22 +155,22 @@ def oracle(world: PointMaze, depth: int, samples: int) -> agents.Decide:
     )
 
 
-def alone(config: Config, policy: int) -> dict[str, Any]:
+def alone(config: Config, policy: int) -> Metrics:
     """Episodes of one policy."""
     return play(config, agents.alone(maze.policies(), policy))
 
 
-def random_switching(config: Config) -> dict[str, Any]:
+def random_switching(config: Config) -> Metrics:
     """Episodes of policies that take turns at random."""
     return play(config, agents.random_switching(maze.policies(), RANDOM_TURN))
 
 
-def guided(config: Config) -> dict[str, Any]:
+def guided(config: Config) -> Metrics:
     """Episodes of the same policies, chosen by a guide who knows the maze."""
     return play(config, maze.guide(PointMaze(config.maze)))
 
 
-def play(config: Config, decide: agents.Decide) -> dict[str, Any]:
+def play(config: Config, decide: agents.Decide) -> Metrics:
     """Steps to the target in each episode (0: not reached), and the time of a decision."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 1_000 * config.seed
     timed = agents.Timed(decide)
@@ -180,7 +179,7 @@ def play(config: Config, decide: agents.Decide) -> dict[str, Any]:
     return {"steps": steps, "seconds_per_plan": timed.seconds_per_decision}
 
 
-def picture(config: Config) -> dict[str, Any]:
+def picture(config: Config) -> Metrics:
     """An episode at depth 3 to a target behind two turns, and the samples of its first plan, with more samples."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
     given = maze.tasks(world, (2,), 1, seed)
@@ -203,7 +202,7 @@ def picture(config: Config) -> dict[str, Any]:
     }
 
 
-def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
+def _metrics(config: Config, results: Metrics) -> Metrics:
     world = PointMaze(config.maze)
     targets = maze.targets_by_turns(world)
     return {
@@ -224,7 +223,7 @@ def _metrics(config: Config, results: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compared(config: Config, world: PointMaze, results: dict[str, Any]) -> dict[str, Any]:
+def _compared(config: Config, world: PointMaze, results: Metrics) -> Metrics:
     """Success of all agents by turns and by target, and what each more policy in a plan gains."""
     turns, depths = config.turns, config.depths
     learned = {d: [results[f"learned/depth-{d}/{s}"] for s in range(config.num_models)] for d in depths}

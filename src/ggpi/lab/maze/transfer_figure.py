@@ -1,7 +1,6 @@
 """Tables and figure of `maze-transfer`, from its numbers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,12 +10,13 @@ from matplotlib.patches import Circle
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 
 SEGMENTS = (style.CYAN, style.PURPLE, style.GREEN)
 COLOURS = (style.RED, style.YELLOW, style.BLUE, style.GREEN, style.PURPLE)
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """Models against simulation; success by turns; what one more policy in a plan gains; success by target."""
     return [
         _calibration_table(metrics),
@@ -26,7 +26,7 @@ def table(metrics: dict[str, Any]) -> list[Table]:
     ]
 
 
-def _calibration_table(metrics: dict[str, Any]) -> Table:
+def _calibration_table(metrics: Metrics) -> Table:
     shown = Table(
         title="Models against simulation, before planning",
         caption="in brackets: simulation against simulation; lengths in cells",
@@ -46,7 +46,7 @@ def _calibration_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def _success_table(metrics: dict[str, Any]) -> Table:
+def _success_table(metrics: Metrics) -> Table:
     learned = (
         f"{metrics['num_models']} seeds of models × {metrics['episodes']} episodes, n = {metrics['samples']}"
     )
@@ -67,7 +67,7 @@ def _success_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def _gain_table(metrics: dict[str, Any]) -> Table:
+def _gain_table(metrics: Metrics) -> Table:
     shown = Table(title="Points gained by one more policy in a plan", title_justify="left")
     shown.add_column("depth")
     for turns in metrics["turns"]:
@@ -80,7 +80,7 @@ def _gain_table(metrics: dict[str, Any]) -> Table:
     return shown
 
 
-def _target_table(metrics: dict[str, Any]) -> Table:
+def _target_table(metrics: Metrics) -> Table:
     named = {name: found["targets"] for name, found in metrics["depth_3_needed"].items()}
     words = "; ".join(f"{name}: {_cells(cells)}" for name, cells in named.items())
     shown = Table(
@@ -111,7 +111,7 @@ def _percent(row: dict[str, float], unit: float) -> str:
     return f"{unit * row['mean']:.0f} [{unit * row['low']:.0f}, {unit * row['high']:.0f}]"
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Success against depth, with learned models and with the simulator; a plan of depth 3; its episode."""
     canvas, axes = style.figure(1, 4, size=(2.9, 3.1))
     _draw_success(axes[0, 0], metrics, "learned", "learned models")
@@ -124,7 +124,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def _draw_success(ax: Axes, metrics: dict[str, Any], which: str, title: str) -> None:
+def _draw_success(ax: Axes, metrics: Metrics, which: str, title: str) -> None:
     depths = np.array(metrics["depths"])
     for i, turns in enumerate(metrics["turns"]):
         points = [metrics[which][str(depth)][str(turns)] for depth in depths]
@@ -140,7 +140,7 @@ def _draw_success(ax: Axes, metrics: dict[str, Any], which: str, title: str) -> 
     ax.set_title(title, fontsize=9, color=style.INK)
 
 
-def _draw_maze(ax: Axes, metrics: dict[str, Any], title: str) -> None:
+def _draw_maze(ax: Axes, metrics: Metrics, title: str) -> None:
     free = np.array(metrics["free"], bool)
     rows, columns = free.shape
     extent = (-columns / 2, columns / 2, -rows / 2, rows / 2)
@@ -155,7 +155,7 @@ def _draw_maze(ax: Axes, metrics: dict[str, Any], title: str) -> None:
     ax.set_title(title, fontsize=9, color=style.INK)
 
 
-def _draw_plan(ax: Axes, metrics: dict[str, Any]) -> None:
+def _draw_plan(ax: Axes, metrics: Metrics) -> None:
     _draw_maze(ax, metrics, metrics["picture"]["plan"])
     for i, (places, colour) in enumerate(zip(metrics["picture"]["samples"], SEGMENTS, strict=False), 1):
         ax.scatter(*np.array(places).T, s=9, color=colour, linewidth=0, label=f"segment {i}", zorder=3)
@@ -164,7 +164,7 @@ def _draw_plan(ax: Axes, metrics: dict[str, Any]) -> None:
     )
 
 
-def _draw_path(ax: Axes, metrics: dict[str, Any]) -> None:
+def _draw_path(ax: Axes, metrics: Metrics) -> None:
     shown = metrics["picture"]
     path = np.array(shown["path"])
     ending = (

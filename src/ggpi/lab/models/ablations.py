@@ -15,13 +15,13 @@ help nor hurt.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.models.benchmarks import WORLDS, check_worlds, gather
 from ggpi.lab.models.losses import finite
 from ggpi.lab.models.scores import energies, likelihoods, simulated_truth
@@ -34,7 +34,7 @@ Change = Callable[[Recipe], Recipe]
 
 
 def _model(**changes: Any) -> Change:
-    return lambda recipe: replace(recipe, model=replace(recipe.model, **changes))
+    return lambda recipe: replace(recipe, model=replace(cast(VAEConfig, recipe.model), **changes))
 
 
 def _one_step(**changes: Any) -> Change:
@@ -119,7 +119,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Trains models with each setting in each world.
 
     Paper: Fig 5
@@ -135,7 +135,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def train(config: Config, world_name: str, name: str) -> dict[str, Any]:
+def train(config: Config, world_name: str, name: str) -> Metrics:
     """The final scores of one setting."""
     world, (_, change) = WORLDS[world_name](), SETTINGS[name]
     data = gather(world, config.num_shared, config.num_own, config.num_seeds, config.seed)

@@ -1,12 +1,11 @@
 """Tables and figure of `vae-ablations`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 from ggpi.lab.models.ablations import SETTINGS
 from ggpi.lab.models.losses import finite
 
@@ -18,12 +17,12 @@ def describe(name: str) -> str:
     return SETTINGS[name][0]
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """All scores, one table for each world."""
     return [_table_of_world(metrics, world) for world in metrics["worlds"]]
 
 
-def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
+def _table_of_world(metrics: Metrics, world: str) -> Table:
     shown = Table(
         title=f"VAEs in {world}, β = {metrics['beta']:g}, after {metrics['steps']:,} steps",
         caption="default: rate 1e-3, KL weight 1, 20-step; paper: 3e-4, 20, one-step\n"
@@ -45,12 +44,12 @@ def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
     return shown
 
 
-def select(metrics: dict[str, Any], world: str) -> list[dict[str, Any]]:
+def select(metrics: Metrics, world: str) -> list[Metrics]:
     """The runs of one world."""
     return [run for run in metrics["runs"] if run["world"] == world]
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """One row of three panels for each world: every score of every setting."""
     count = max(len(select(metrics, world)) for world in metrics["worlds"])
     canvas, axes = style.figure(len(metrics["worlds"]), 3, size=(3.8, 0.9 + 0.28 * count), sharey="row")

@@ -18,7 +18,6 @@ X_T ∼ μ^π_β(·|x, a) of pairs (x, a) that π visits, which no model was tra
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
@@ -27,7 +26,7 @@ from numpy.typing import ArrayLike
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.models.benchmarks import WORLDS, check_worlds, gather
 from ggpi.lab.models.scores import energies, likelihoods, simulated_truth
 from ggpi.learning.fitting import fit
@@ -96,7 +95,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Trains every model with every loss, all seeds at once.
 
     Paper: Fig 5, Fig 18, Def E.1
@@ -115,12 +114,12 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def train(config: Config, world_name: str, model: str, loss: str) -> dict[str, Any]:
+def train(config: Config, world_name: str, model: str, loss: str) -> Metrics:
     """The scores of one kind of model along its training."""
     world = WORLDS[world_name]()
     data = gather(world, config.num_shared, config.num_own, config.num_seeds, config.seed)
     truth = simulated_truth(world, config.beta, config.num_pairs, config.seed + 1_000)
-    curve: list[dict[str, Any]] = []
+    curve: list[Metrics] = []
 
     def record(report: Report) -> None:
         if report.step % config.every == 0 or report.step == config.recipe.steps:

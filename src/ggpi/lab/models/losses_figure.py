@@ -1,13 +1,12 @@
 """Tables and figure of `ghm-losses`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 from ggpi.lab.models.losses import METHODS, finite
 
 SCORES = {"vae": "negative_elbo", "flow": "nll"}
@@ -16,12 +15,12 @@ SCORES = {"vae": "negative_elbo", "flow": "nll"}
 COLOURS = {"cemc": style.INK, "cetd": style.RED, "n-step": style.BLUE, "ll2td": style.GREEN}
 
 
-def table(metrics: dict[str, Any]) -> list[Table]:
+def table(metrics: Metrics) -> list[Table]:
     """The scores at the end, one table for each world."""
     return [_table_of_world(metrics, world) for world in metrics["worlds"]]
 
 
-def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
+def _table_of_world(metrics: Metrics, world: str) -> Table:
     shown = Table(
         title=f"{world}, β = {metrics['beta']:g}, after {metrics['steps']:,} steps; lower is better",
         caption=f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; VAE: NLL is a bound",
@@ -43,7 +42,7 @@ def _table_of_world(metrics: dict[str, Any], world: str) -> Table:
     return shown
 
 
-def select(metrics: dict[str, Any], world: str, model: str, loss: str) -> dict[str, Any]:
+def select(metrics: Metrics, world: str, model: str, loss: str) -> Metrics:
     """The run of one kind."""
     return next(
         run for run in metrics["runs"] if (run["world"], run["model"], run["loss"]) == (world, model, loss)
@@ -56,7 +55,7 @@ def _interval(found: dict[str, float] | None, digits: int) -> str:
     return f"{found['mean']:.{digits}f} ± {(found['high'] - found['low']) / 2:.{digits}f}"
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Scores against training steps: VAEs, flows, and the energy distance of both; one row for each world."""
     canvas, axes = style.figure(len(metrics["worlds"]), 3, size=(3.8, 2.9))
     for world, row in zip(metrics["worlds"], axes, strict=True):
@@ -80,7 +79,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def draw_curve(ax: Axes, run: dict[str, Any], score: str, colour: str, line: str, words: str) -> None:
+def draw_curve(ax: Axes, run: Metrics, score: str, colour: str, line: str, words: str) -> None:
     """The mean over seeds and the range of them."""
     values = finite(run[score])
     ax.fill_between(

@@ -24,7 +24,6 @@ ant, where unrolled samples diverge.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,7 +35,7 @@ from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.one_step import after
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
-from ggpi.lab.cells import Cells, compute
+from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.models.benchmarks import WORLDS, Benchmark, check_worlds, gather, pairs
 from ggpi.lab.models.scores import draw
 from ggpi.learning.fitting import fit
@@ -109,7 +108,7 @@ PRESETS = {
 }
 
 
-def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
+def run(config: Config, cells: Cells = compute) -> Metrics:
     """Trains both models for every seed and measures their samples.
 
     Paper: Fig 17
@@ -139,7 +138,7 @@ def run(config: Config, cells: Cells = compute) -> dict[str, Any]:
     }
 
 
-def compare(config: Config, world_name: str, group: int) -> dict[str, Any]:
+def compare(config: Config, world_name: str, group: int) -> Metrics:
     """A stack of seeds in one world: errors by horizon, and samples to show."""
     world, seed = WORLDS[world_name](), config.seed + group
     data = gather(world, config.num_shared, config.num_own, config.together, seed)
@@ -190,13 +189,13 @@ def measure(
     times: np.ndarray,
     samples: dict[str, np.ndarray],
     seed: int,
-) -> dict[str, Any]:
+) -> Metrics:
     """Distances of samples to simulated trajectories, sorted by horizon."""
-    repeated = [np.repeat(part, config.num_paths, axis=0) for part in (states, actions)]
-    paths = world.paths(*repeated, LONGEST, seed + 2_000)
+    starts, first = (np.repeat(part, config.num_paths, axis=0) for part in (states, actions))
+    paths = world.paths(starts, first, LONGEST, seed + 2_000)
     paths = paths.reshape(config.num_pairs, config.num_paths, LONGEST, -1)
-    repeated = [np.repeat(part, 2 * config.num_samples, axis=0) for part in (states, actions)]
-    futures = world.futures(*repeated, config.beta, seed + 3_000)
+    starts, first = (np.repeat(part, 2 * config.num_samples, axis=0) for part in (states, actions))
+    futures = world.futures(starts, first, config.beta, seed + 3_000)
     true, again = np.split(futures.reshape(config.num_pairs, 2 * config.num_samples, -1), 2, axis=1)
     scale = np.maximum((true - states[:, None]).reshape(-1, true.shape[-1]).std(axis=0), 1e-3)
     rows = []
@@ -212,7 +211,7 @@ def measure(
     return {"seeds": rows, "scatter": {**scatter, "start": states[pair, list(world.shown)]}}
 
 
-def _errors(drawn: np.ndarray, true: np.ndarray, paths: np.ndarray, scale: np.ndarray) -> dict[str, Any]:
+def _errors(drawn: np.ndarray, true: np.ndarray, paths: np.ndarray, scale: np.ndarray) -> Metrics:
     """The errors of one model's samples, and how they depend on the horizon."""
     errors, horizons = nearest(drawn / scale, paths / scale)
     return {
@@ -235,9 +234,9 @@ def most_spread(clouds: np.ndarray) -> int:
     return int(clouds.std(axis=1).sum(axis=-1).argmax())
 
 
-def summarise(seeds: list[dict[str, Any]]) -> dict[str, Any]:
+def summarise(seeds: list[Metrics]) -> Metrics:
     """Means over seeds, with intervals."""
-    found: dict[str, Any] = {}
+    found: Metrics = {}
     for kind in KINDS:
         curves = ["by_horizon", *(["by_steps"] if kind == "one-step" else [])]
         found[kind] = {

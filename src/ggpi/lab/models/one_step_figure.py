@@ -1,19 +1,18 @@
 """Table and figure of `ghm-vs-one-step`, from its numbers."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from rich.table import Table
 
 from ggpi.lab import style
+from ggpi.lab.cells import Metrics
 from ggpi.lab.models.one_step import KINDS
 
 COLOURS = {"ghm": style.BLUE, "one-step": style.RED, "truth": style.GREY}
 
 
-def table(metrics: dict[str, Any]) -> Table:
+def table(metrics: Metrics) -> Table:
     """Errors near and far, lost samples, and energy distances."""
     shown = Table(
         title=f"Distance to the nearest simulated state, β = {metrics['beta']:g}",
@@ -34,7 +33,7 @@ def _mean(found: dict[str, float] | None) -> str:
     return "–" if found is None else f"{found['mean']:{'.3f' if abs(found['mean']) < 100 else '.3g'}}"
 
 
-def plot(metrics: dict[str, Any]) -> Figure:
+def plot(metrics: Metrics) -> Figure:
     """Samples at one pair on the left, errors against the horizon on the right; one row for each world."""
     canvas, axes = style.figure(len(metrics["worlds"]), 2, size=(4.4, 3.3))
     for world, row in zip(metrics["worlds"], axes, strict=True):
@@ -48,7 +47,7 @@ def plot(metrics: dict[str, Any]) -> Figure:
     return canvas
 
 
-def draw_samples(ax: Axes, world: dict[str, Any]) -> None:
+def draw_samples(ax: Axes, world: Metrics) -> None:
     """Two coordinates of samples and of simulated futures."""
     for kind, size in (("truth", 14), ("one-step", 6), ("ghm", 6)):
         cloud = np.array(world["scatter"][kind])
@@ -72,7 +71,7 @@ def _focus(ax: Axes, clouds: list[np.ndarray]) -> None:
         ax.text(0.02, 0.02, words, fontsize=7, color=style.INK, transform=ax.transAxes)
 
 
-def draw_errors(ax: Axes, world: dict[str, Any], edges: list[int]) -> None:
+def draw_errors(ax: Axes, world: Metrics, edges: list[int]) -> None:
     """Median errors, their means over seeds with intervals, against the middle of each range of horizons."""
     middles = np.sqrt(np.array(edges[:-1]) * (np.array(edges[1:]) - 1))
     lines = [(kind, "by_horizon", "-o", words) for kind, words in KINDS.items()]

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 from jax.scipy.stats import norm
-from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from ggpi._jax.jit import jit
@@ -18,7 +17,7 @@ from ggpi.types import Key
 
 @jit
 def act(
-    policy: GaussianPolicy, state: ArrayLike, direction: ArrayLike, *, key: Key
+    policy: GaussianPolicy, state: Array, direction: Array, *, key: Key
 ) -> tuple[Array, Array, Array, Array]:
     """Canonical states, actions in them, the actions as executed in the world, and their log-densities."""
     turned, legs = jax.vmap(canonical)(state, direction)

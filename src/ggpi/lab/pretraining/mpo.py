@@ -30,6 +30,7 @@ from jaxtyping import Array, Float
 
 from ggpi._jax.jit import jit
 from ggpi.envs.ant.symmetry import canonical, forth
+from ggpi.lab.cells import Metrics
 from ggpi.lab.pretraining.acting import act, clipped
 from ggpi.lab.pretraining.replay import Replay
 from ggpi.lab.pretraining.walking import Walk, Walkers, rewards, stack, summary
@@ -122,7 +123,7 @@ def mpo_loss(
     duals: Duals,
     actions: Float[Array, "M B A"],
     q: Float[Array, "M B"],
-) -> tuple[Float[Array, ""], dict[str, Any]]:
+) -> tuple[Float[Array, ""], Metrics]:
     """The sum of all losses of policy, temperature and multipliers; and the KL divergences.
 
     `online` and `target` are (mean, std); `actions` were drawn from the target policy.
@@ -163,7 +164,7 @@ def new_learner(config: MPO, policy: GaussianPolicy, *, key: Key) -> Learner:
 
 def round_of(
     config: MPO, walk: Walk, learner: Learner, walkers: Walkers, replay: Replay, *, key: Key
-) -> tuple[Learner, dict[str, Any]]:
+) -> tuple[Learner, Metrics]:
     """Lets the ants walk for `horizon` steps, then learns from the replay buffer; returns what happened."""
     *keys, draw, last = jax.random.split(key, config.horizon + 2)
     walked = []
@@ -187,7 +188,7 @@ def relabel(walk: Walk, batches: dict[str, np.ndarray], rng: np.random.Generator
 
 
 @jit
-def updates(config: MPO, learner: Learner, batches: dict[str, Any], *, key: Key) -> tuple[Learner, dict]:
+def updates(config: MPO, learner: Learner, batches: Metrics, *, key: Key) -> tuple[Learner, dict]:
     """As many updates as there are batches, in one compiled loop."""
     arrays, static = eqx.partition(learner, eqx.is_array)
 
@@ -200,7 +201,7 @@ def updates(config: MPO, learner: Learner, batches: dict[str, Any], *, key: Key)
     return eqx.combine(arrays, static), jax.tree.map(jnp.mean, numbers)
 
 
-def update(config: MPO, learner: Learner, batch: dict[str, Any], *, key: Key) -> tuple[Learner, dict]:
+def update(config: MPO, learner: Learner, batch: Metrics, *, key: Key) -> tuple[Learner, dict]:
     """One step of critic, policy, temperature and multipliers."""
     data = _prepare(config, learner, batch, key)
     params: Any
@@ -219,7 +220,7 @@ def update(config: MPO, learner: Learner, batch: dict[str, Any], *, key: Key) ->
     return Learner(online, target, duals, optimiser, dual_optimiser, count), numbers
 
 
-def _prepare(config: MPO, learner: Learner, batch: dict[str, Any], key: Key) -> dict[str, Any]:
+def _prepare(config: MPO, learner: Learner, batch: Metrics, key: Key) -> Metrics:
     """Canonical states and actions, sampled actions with their values, and the critic's targets."""
     state, legs = jax.vmap(canonical)(batch["state"], batch["direction"])
     following, _ = jax.vmap(canonical)(batch["next_state"], batch["direction"])
@@ -254,7 +255,7 @@ def _q(networks: Networks, state: Array, action: Array) -> Array:
     ]
 
 
-def _losses(params: Any, static: Any, config: MPO, data: dict[str, Any]) -> tuple[Array, dict[str, Any]]:
+def _losses(params: Any, static: Any, config: MPO, data: Metrics) -> tuple[Array, Metrics]:
     online, duals = eqx.combine(params, static)
     error = _q(online, data["state"], data["action"]) - data["target"]
     dist = jax.vmap(online.policy.distribution)(data["state"])

@@ -25,6 +25,7 @@ from jaxtyping import Float, PyTree
 
 from ggpi._jax.jit import jit
 from ggpi.envs.ant.symmetry import canonical
+from ggpi.lab.cells import Metrics
 from ggpi.lab.pretraining.acting import act, clipped
 from ggpi.lab.pretraining.walking import Walkers, as_dict, stack, summary
 from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP, seen
@@ -85,7 +86,7 @@ def new_learner(config: PPO, policy: GaussianPolicy, *, key: Key) -> Learner:
     return Learner(policy, value, optimiser, jnp.full((), config.learning_rate))
 
 
-def round_of(config: PPO, learner: Learner, walkers: Walkers, *, key: Key) -> tuple[Learner, dict[str, Any]]:
+def round_of(config: PPO, learner: Learner, walkers: Walkers, *, key: Key) -> tuple[Learner, Metrics]:
     """Lets the ants walk for `horizon` steps, then learns from them; returns what happened in numbers."""
     *keys, last = jax.random.split(key, config.horizon + 1)
     walked = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ggpi.lab.cells import Metrics
 from ggpi.lab.pretraining.walking import Steps
 
 KEPT = ("state", "action", "next_state", "direction", "fell")
@@ -49,7 +50,7 @@ class Replay:
         chosen = {name: column[pieces, times] for name, column in self.columns.items()}
         return {name: rows.reshape(batches, size * length, *rows.shape[3:]) for name, rows in chosen.items()}
 
-    def save(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def save(self) -> tuple[dict[str, np.ndarray], Metrics]:
         """Everything in it, as arrays and JSON."""
         return {name: column.copy() for name, column in self.columns.items()}, {"added": self.added}
 

@@ -21,6 +21,7 @@ import equinox as eqx
 import jax
 
 from ggpi.envs.ant import SPEC
+from ggpi.lab.cells import Metrics
 from ggpi.lab.pretraining import mpo, ppo
 from ggpi.lab.pretraining.replay import Replay
 from ggpi.lab.pretraining.walking import Walk, Walkers
@@ -193,7 +194,7 @@ def pretrain(
         return policies
 
 
-def provenance(config: Config, command: str) -> dict[str, Any]:
+def provenance(config: Config, command: str) -> Metrics:
     """The command, config and versions that make a run what it is."""
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
     return {"command": command, "config": asdict(config), "versions": versions}
@@ -212,6 +213,6 @@ def _as_stored(value: Any) -> Any:
     return json.loads(to_json(value))
 
 
-def _under(prefix: str, arrays: dict[str, Any]) -> dict[str, Any]:
+def _under(prefix: str, arrays: Metrics) -> Metrics:
     """The arrays whose names begin so, in order and without the prefix."""
     return {name[len(prefix) :]: arrays[name] for name in sorted(arrays) if name.startswith(prefix)}

@@ -18,6 +18,7 @@ import numpy as np
 
 from ggpi.envs.ant import CONTROL_STEP, INDEX, SPEC, SparseAntVector
 from ggpi.envs.directions import HEADINGS
+from ggpi.lab.cells import Metrics
 
 UP_Z = SPEC.index("up_z")
 
@@ -101,7 +102,7 @@ class Walkers:
         self.states = seen
         return Steps(states, direction, action, following, reward, fell, new)
 
-    def save(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def save(self) -> tuple[dict[str, np.ndarray], Metrics]:
         """Everything that the future depends on, as arrays and JSON."""
         env = self.env
         arrays = {
@@ -115,7 +116,7 @@ class Walkers:
         rngs = [rng.bit_generator.state for rng in (self.rng, *env.rngs)]
         return arrays, {"rngs": rngs}
 
-    def restore(self, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+    def restore(self, arrays: dict[str, np.ndarray], about: Metrics) -> None:
         """Resumes exactly where `save` was called."""
         env = self.env
         self.states, self.direction, self.left = arrays["states"], arrays["direction"], arrays["left"]

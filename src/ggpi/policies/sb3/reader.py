@@ -223,7 +223,7 @@ def _policy_class(path: Path, about: Json) -> str:
     return kind.name
 
 
-def _choices(path: Path, about: Json) -> dict[str, Any]:
+def _choices(path: Path, about: Json) -> Json:
     given = about.get("policy_kwargs") or {}
     if not isinstance(given, dict):
         raise FileError(path, f"is {abbreviate(given)}, expected an object", field="data.policy_kwargs")
