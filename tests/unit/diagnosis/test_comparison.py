@@ -131,7 +131,7 @@ def test_intervals_hold_the_mean_and_shrink_to_equal_numbers():
     [
         ({"env": 3}, "id of an environment or a function"),
         ({"env": "Pendulum-v9"}, "'Pendulum-v9': Environment version"),
-        ({"env": "Pendulum-v1"}, r"policy 0 \(always 0\) .*Pendulum-v1 takes floats"),
+        ({"env": "Pendulum-v1"}, r"policy 0 \(always 0\) .*Pendulum-v1 expects floats"),
         ({"env": Wide}, r"policy 0 \(always 0\) chooses between 2 actions, environment Wide has 3"),
         ({"agents": [Right()]}, "agents is a dict, such as .* got a list"),
         ({"agents": {"three": 3}}, r"agent 'three' is a int, expected .* act\(states, \*, key\)"),

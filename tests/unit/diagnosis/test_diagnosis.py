@@ -205,7 +205,7 @@ def test_learned_models_and_environments_by_name():
     data = ggpi.collect("ggpi/PointMass-v0", policies, 300, switch_every=40)
     frame = fit_frame(data.state, data.action, data.next_state, ggpi.envs.PointMass.spec, None)
     vaes = [VAEConfig(width=8, depth=1).build(frame, key=key) for key in jax.random.split(KEY, 2)]
-    ghms = GHMs(tuple(policies), 0.8, (0.25,), (vaes, vaes))
+    ghms = GHMs(tuple(policies), 0.8, (0.25,), (stack(vaes), stack(vaes)))
     found = ggpi.diagnose(ghms, None, "ggpi/PointMass-v0", key=KEY, num_pairs=4, num_samples=32)
     assert list(found) == ["right", "up"]
     about = found["up"]["0.6"]
