@@ -123,15 +123,15 @@ class PPO:
     [
         (
             [lambda state: 0],
-            r"policy 0 is the function <lambda>: ggpi.policy_from\(lambda, env.action_space\)",
+            r"policy 0 is the function <lambda>: wrap it with ggpi.policy_from\(lambda, env.action_space\)",
         ),
         ([BOTH[0], "a.zip"], r"policy 1 is the path 'a.zip': load it first, with ggpi.load_sb3"),
-        ([PPO()], r"policy 0 is a PPO of Stable-Baselines3: save it, .*ggpi.load_sb3\('policy.zip'\)"),
-        ([MixedPolicy], "policy 0 is the class MixedPolicy: give an object"),
+        ([PPO()], r"policy 0 is a PPO of Stable-Baselines3: save it with .*ggpi.load_sb3\('policy.zip'\)"),
+        ([MixedPolicy], "policy 0 is the class MixedPolicy: pass an instance"),
         ([3], r"policy 0 is a int: a policy has sample\(state, \*, key\)"),
-        (BOTH[0], r"policies are a list, such as \[policy\]; got one MixedPolicy"),
+        (BOTH[0], r"policies must be a list, such as \[policy\]; got one MixedPolicy"),
         ([], "at least one policy, such as .* got none"),
-        ("a.zip", "policies are a list, .* got the path 'a.zip'"),
+        ("a.zip", "policies must be a list, .* got the path 'a.zip'"),
     ],
 )
 def test_what_is_not_a_policy_yet(given, words):
