@@ -1,6 +1,7 @@
 """Functions as policies: in JAX and in plain Python, alone, in a bank, in `collect` and in `fit`."""
 
 import dataclasses
+from inspect import unwrap as untyped  # as users call it: types are checked in tests only
 
 import equinox as eqx
 import gymnasium
@@ -17,7 +18,6 @@ import ggpi.learning.losses
 from chance import is_share
 from ggpi import policy_from
 from ggpi.policies import PolicyBank
-from ggpi.policies.functions import _space
 from ggpi.storage.objects import Foreign
 from ggpi.types import Policy
 
@@ -167,8 +167,8 @@ def test_collect_fit_and_save(tmp_path):
     ghms = ggpi.fit(
         policies,
         data,
-        0.9,
-        0.5,
+        gamma=0.9,
+        alpha=0.5,
         key=KEY,
         model=SMALL,
         loss=ggpi.learning.losses.CETD(n_step=1),
@@ -204,9 +204,9 @@ def test_what_does_not_fit_is_named_before_a_step():
 def test_bad_input():
     for actions in (0, True, "4", ([-1.0, 1.0],), None):
         with pytest.raises(TypeError, match="actions must be a Box, a Discrete"):
-            _space(actions)
+            untyped(policy_from)(push, actions)
     with pytest.raises(TypeError, match="actions must be a Box"):
-        _space(MultiDiscrete([2, 2]))
+        untyped(policy_from)(push, MultiDiscrete([2, 2]))
     for actions in ((-1.0, 1.0), ([1.0], [-1.0]), ([-1.0, -1.0], [1.0])):
         with pytest.raises(ValueError, match="bounds have one number per action dimension"):
             policy_from(push, actions)
@@ -221,8 +221,8 @@ def test_bad_input():
         policy_from(push, 3, returns="gaussian")
     with pytest.raises(ValueError, match="got 'numpy'"):
         policy_from(push, BOUNDS, runs="numpy")
-    with pytest.raises(TypeError):
-        policy_from(3, BOUNDS)
+    with pytest.raises(TypeError, match="takes a function of the state, got int"):
+        untyped(policy_from)(3, BOUNDS)
 
 
 def test_what_a_function_returns_is_checked():
