@@ -9,8 +9,6 @@ from __future__ import annotations
 import difflib
 from importlib import import_module
 
-from ggpi.lab.cells import Metrics
-
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which takes long to import
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +98,7 @@ def run(
     seed: int = 0,
     out: str | Path | None = None,
     force: bool = False,
-) -> Metrics:
+) -> dict[str, Any]:
     """Runs an experiment, or resumes it, and returns its metrics as `metrics.json` holds them.
 
     Finished cells are stored in `out` and are not computed again when the same run is started once more. One process

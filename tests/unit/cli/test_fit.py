@@ -17,6 +17,7 @@ import ggpi.ghm.vae
 import ggpi.learning.losses
 from ggpi.cli import fit_directory as world_file
 from ggpi.cli import fit_environment as own_world
+from ggpi.cli import policy_files
 from ggpi.cli.main import main
 from ggpi.cli.policy_files import read_policies
 from ggpi.data import write_npy, write_npz
@@ -254,7 +255,7 @@ def test_statistics_for_all_or_for_each(folder):
 def test_a_colon_behind_a_zip_begins_its_statistics(folder, word, parts):
     Path("old.zip:1").mkdir()
     Path("old.zip:1/a.zip").touch()
-    assert own_world._with_statistics(word) == parts
+    assert policy_files._with_statistics(word) == parts
 
 
 PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]

@@ -22,6 +22,9 @@ LATER = {"ghms-2-exact", "ghms-2-vae"}
 UPGRADED = {"discrete-ghms", "exact-ghms", "flow-ghms", "foreign-ghms", "one-step-ghms", "vae-ghms"}
 """Kinds whose class has other fields today."""
 
+OF_TESTS = {"linear-gaussian/1", "ring/1"}
+"""Tags of classes that have moved to the tests."""
+
 
 def _make():
     spec = importlib.util.spec_from_file_location("make_saved", SAVED / "make.py")
@@ -92,7 +95,8 @@ def test_no_kind_is_forgotten():
     there = set()
     for kind in KINDS:
         _classes(json.loads((SAVED / kind / "about.json").read_text(encoding="utf-8")), there)
-    assert tags.LIBRARY.keys() - there == NEWER and there - tags.LIBRARY.keys() == tags.UPGRADES.keys()
+    assert tags.LIBRARY.keys() - there == NEWER
+    assert there - tags.LIBRARY.keys() == tags.UPGRADES.keys() | OF_TESTS
 
 
 def _classes(structure, found):

@@ -24,7 +24,7 @@ FIELDS = [
     ("ghms-2-vae", ("models", 0), {"tuple": [1, 2]}, "models"),
     ("ghms-2-vae", ("models", 0, "latent"), 2, r"models\.0: VAE"),
     ("ghms-2-vae", ("models", 0, "latent"), 10**12, r"models\.0: VAE"),
-    ("ghms-2-vae", ("models", 0, "kl_weight"), NAN, r"kl_weight: has numbers that are not finite"),
+    ("ghms-2-vae", ("models", 0, "kl_weight"), NAN, r"kl_weight: contains NaN or infinity"),
     ("ghms-2-vae", ("models", 0, "frame", "kept"), {"tuple": [1, 7]}, "increasing choice of 3"),
     ("ghms-2-vae", ("models", 0, "frame", "num_actions"), 4, r"models\.0"),
     ("ghms-2-vae", ("models", 0, "frame", "rotations"), {"tuple": [{"tuple": [0]}]}, "groups of six"),
