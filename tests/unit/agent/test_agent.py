@@ -201,7 +201,9 @@ def learned():
     )
     walkers = [Walker(jnp.array(d), n) for d, n in (([1.0, 0.0], "right"), ([0.0, 1.0], "up"))]
     spec = ggpi.StateSpec(("x", "y"), relative=(0, 1))
-    return ggpi.fit(walkers, data, GAMMA, 1 / 9, key=jax.random.key(0), steps=3, batch_size=32, spec=spec)
+    return ggpi.fit(
+        walkers, data, gamma=GAMMA, alpha=1 / 9, key=jax.random.key(0), steps=3, batch_size=32, spec=spec
+    )
 
 
 def test_all_kinds_of_functions_pay_the_same(learned):
