@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -223,7 +224,7 @@ def _at_pairs(
     state: ArrayLike,
     action: ArrayLike,
     num_samples: int,
-    key: Key,
+    key: Any,
 ) -> Estimate:
     """Estimates [N, *pairs] at pairs of a finite MDP."""
     check_process()

@@ -183,7 +183,7 @@ def upgraded_from_1(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, "models": tuple(models[horizon] for horizon in horizons)}
 
 
-def _of_policy(models: Models, policy: int) -> Any:
+def _of_policy(models: Any, policy: int) -> Any:
     if isinstance(models, eqx.Module):
         return jax.tree.map(lambda leaf: leaf[policy], models)
     return models[policy]

@@ -73,7 +73,7 @@ class Frame(eqx.Module):
         if self.num_actions is not None and self.num_actions < 1:
             raise ValueError(f"num_actions is at least 1, got {self.num_actions}")
 
-    def inputs(self, state: Vectors, action: Actions) -> Float[Array, "*b m"]:
+    def inputs(self, state: Vectors, action: Actions | int) -> Float[Array, "*b m"]:
         """The inputs of networks: (x, a) normalised, without positions."""
         seen = jnp.concatenate([state[..., part] for part in _runs(self.kept)], axis=-1)
         seen = (seen - _fixed(self.state_mean)) / _fixed(self.state_scale)

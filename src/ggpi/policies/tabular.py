@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpy.typing import DTypeLike
 
 from ggpi._jax.alias import AliasTable, alias_table
@@ -20,7 +21,7 @@ from ggpi.types import ArrayLike, Key, indices, reals
 class TabularPolicy:
     """π(a|x) as an array `pi` [S, A] in float64; `np.asarray(policy)` is that array."""
 
-    pi: Float[np.ndarray, "S A"]
+    pi: Any
     name: str = "π"
 
     def __post_init__(self) -> None:

@@ -76,7 +76,7 @@ def collect(
             vector.close()
 
 
-def _vector_env(env: str | gymnasium.Env | VectorEnv, num_envs: int) -> VectorEnv:
+def _vector_env(env: object, num_envs: int) -> VectorEnv:
     if isinstance(env, str):
         return make_vec(env, num_envs)
     if isinstance(env, VectorEnv):

@@ -7,6 +7,7 @@ segment ends with probability αₘ, and the next policy acts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import gymnasium
 import jax
@@ -26,7 +27,7 @@ from ggpi.types import Policy
 
 def rollout(
     gsp: GSP,
-    policies: Sequence[Policy],
+    policies: Sequence[Any],
     env: TabularMDP | gymnasium.Env,
     *,
     num_steps: int,

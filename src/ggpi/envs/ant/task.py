@@ -71,7 +71,7 @@ def reached(state: ArrayLike, target: ArrayLike, radius: float = 0.5) -> Float[A
     return (jnp.sum(apart**2, axis=-1) <= radius**2).astype(jnp.float32)
 
 
-def near(place: np.ndarray, target: np.ndarray | None, radius: float) -> np.ndarray:
+def near(place: np.ndarray, target: np.ndarray | None, radius: float) -> np.ndarray | np.bool_:
     """The same in NumPy, for stepping; nothing is near without a target (None, or NaN in its row)."""
     if target is None:
         return np.zeros(place.shape[:-1], bool)
