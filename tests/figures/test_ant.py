@@ -6,6 +6,8 @@ import pytest
 pytest.importorskip("mujoco")
 
 import ggpi
+from ggpi.envs.ant import AntDynamics
+from ggpi.lab import agents
 from ggpi.lab.ant import depth_radius as ant_depth_radius
 from ggpi.lab.ant import depth_radius_figure as ant_depth_radius_figure
 from ggpi.lab.ant import episodes as ant
@@ -81,12 +83,22 @@ def test_depth_two_reaches_targets_with_the_shipped_models():
     """Of targets of radius 1 it reaches all of 50, random switching 12%. Were it 90% only, fewer than 12 of 24 would
     be reached with a probability of 1e-7.
     """
-    decide = ant.planner(ggpi.pretrained("ant-ghms"), 2, 20, radius=1.0)
-    assert ant.episodes(decide, 24, ant.CHOOSING + 77, radius=1.0).reached.sum() >= 12
+    decide = agents.planner(ggpi.pretrained("ant-ghms"), 2, 20, radius=1.0)
+    tasks = ant.Tasks(24, ant.CHOOSING + 77, radius=1.0)
+    assert ant.episodes(decide, tasks).reached.sum() >= 12
 
 
 @pytest.mark.slow
 def test_the_oracle_is_the_same_planner_on_the_simulator():
     """Targets that begin 0.1 units away: one of eight ants at least gets there."""
-    decide = ant.oracle(1, 1, radius=2.5)
-    assert ant.episodes(decide, 8, ant.CHOOSING + 5, radius=2.5, distance=2.6).reached.any()
+    decide = agents.oracle(
+        AntDynamics(),
+        ggpi.pretrained("ant-policies"),
+        ant.GAMMA,
+        ant.ALPHA,
+        depth=1,
+        num_samples=1,
+        radius=2.5,
+    )
+    tasks = ant.Tasks(8, ant.CHOOSING + 5, radius=2.5, distance=2.6)
+    assert ant.episodes(decide, tasks).reached.any()

@@ -27,7 +27,7 @@ def test_shipped_policies_are_four_with_names_and_a_history():
 
 
 def test_unknown_names_list_those_that_exist():
-    with pytest.raises(ValueError, match=r"'ant-polices'.*there is: ant-ghms, ant-policies"):
+    with pytest.raises(ValueError, match=r"'ant-polices'.*available: ant-ghms, ant-policies"):
         ggpi.pretrained("ant-polices")
     assert "ant-policies" in names()
 

@@ -61,7 +61,7 @@ def test_table_and_figure_come_from_metrics(metrics):
 
 
 def test_bad_config():
-    with pytest.raises(ValueError, match="no world is called"):
+    with pytest.raises(ValueError, match="no environment is called"):
         experiment.Config(worlds=("moon",))
     with pytest.raises(ValueError, match="multiple of 250"):
         dataclasses.replace(experiment.PRESETS["tiny"], every=100)
