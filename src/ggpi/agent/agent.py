@@ -108,7 +108,7 @@ class GGPIAgent:
     """
 
     ghms: GHMs
-    reward: Reward | ArrayLike
+    reward: Reward | ArrayLike | Callable[..., object]
     _: KW_ONLY
     depth: InitVar[int | None] = None
     gsps: GSPs | Iterable[GSP] | None = None

@@ -196,7 +196,7 @@ def test_equal_policies_have_noise_of_their_own():
 
 def test_at_least_as_many_samples_as_asked_for(monkeypatch):
     """Two samples a call: three need two calls. A reward on the host sees each."""
-    monkeypatch.setattr(queries, "LARGEST", 2 * SIZE)
+    monkeypatch.setattr(queries, "LARGEST", 4 * SIZE)
     seen = []
 
     def reward(state):

@@ -224,7 +224,7 @@ def test_policies_that_do_not_fit_are_named_before_a_step():
         ValueError, match=r"policy 1 \(wide\) returns actions of shape \(2,\) .* shape \(1,\): Box"
     ):
         collect("Pendulum-v1", [fits, wide], 10, num_envs=1)
-    with pytest.raises(ValueError, match="takes whole numbers of shape"):
+    with pytest.raises(ValueError, match="expects whole numbers of shape"):
         collect(Count(), [fits], 10)
 
 
