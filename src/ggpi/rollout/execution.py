@@ -18,7 +18,7 @@ from ggpi.data import Transitions
 from ggpi.data.spaces import state_reader
 from ggpi.mdp.rows import running_sums
 from ggpi.mdp.tabular import TabularMDP
-from ggpi.policies import PolicyBank
+from ggpi.policies import PolicyBank, TabularPolicy
 from ggpi.rollout.acting import act_at
 from ggpi.rollout.episodes import Simulation, Singles, follow, recorded
 from ggpi.switching import GSP
@@ -90,7 +90,7 @@ class _Switching:
         return self.act(self.behaviour[-1], states)
 
 
-def _from_tables(policies: Sequence[Policy], rng: np.random.Generator) -> Act:
+def _from_tables(policies: Sequence[TabularPolicy | np.ndarray], rng: np.random.Generator) -> Act:
     sums = running_sums(np.stack([np.asarray(policy, float) for policy in policies]))
 
     def act(index: np.ndarray, states: np.ndarray) -> np.ndarray:

@@ -44,4 +44,4 @@ def test_agents_and_estimates_check_their_keys():
     with pytest.raises(TypeError, match="key must be one JAX random key"):
         untyped(ggpi.evaluation.evaluate_markov_sampled)(0, ghms, reward, 0, 0, num_samples=1, key=0)
     with pytest.raises(TypeError, match="key must be one JAX random key"):
-        untyped(ggpi.fit)(policies, None, 0.9, 0.1, key=0)
+        untyped(ggpi.fit)(policies, None, gamma=0.9, alpha=0.1, key=0)
