@@ -63,6 +63,7 @@ def evaluate_sampled(
 
     Paper: Thm 3.2, Thm F.1
     """
+    check_process()
     sampler = _sampler_of(models, gsp_set(gsps))
     first = None if action is None else jnp.asarray(action)[None, None]
     query = _query(gsp_set(gsps), sampler, as_reward(reward), jnp.asarray(state)[None], first)
@@ -204,6 +205,7 @@ def evaluate_janner_sampled(
 
 def _tables(ghms: GHMs) -> ModelSampler | TableSampler:
     """The Sampler of a finite MDP, with places of horizons in their stead: programs serve all γ and α."""
+    check_process()
     return dataclasses.replace(ghms.sampler(), gamma=0.0, horizons=tuple(map(float, range(len(ghms.models)))))
 
 
@@ -227,7 +229,6 @@ def _at_pairs(
     key: Any,
 ) -> Estimate:
     """Estimates [N, *pairs] at pairs of a finite MDP."""
-    check_process()
     state, action = _checked_pairs(ghms.mdp, state, action)
     scored = sampled_reward(ghms.mdp.checked_reward(reward), ghms.sampler())
     first = np.broadcast_to(action.reshape(1, -1, 1), (len(ghms.policies), action.size, 1))
