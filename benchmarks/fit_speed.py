@@ -229,8 +229,8 @@ def peak_of_a_million(queue) -> None:
     step = row % 100
     many = ggpi.Transitions(x, a, x + 0.1, step < 0, step == 99, row // 20 % 4, row // 100, step)
     spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
-    ready = prepare(policies(), many, HORIZONS, Recipe(), spec, jax.random.key(0))
-    run_chunk((ready.setting, jnp.asarray(0)), ready.state, 5)[1].block_until_ready()
+    training, state = new_training(Inputs(policies(), many, HORIZONS, Recipe(), spec, jax.random.key(0)))
+    run_chunk(training, state, first=0, count=5)[1].block_until_ready()
     queue.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 
