@@ -22,7 +22,7 @@ class Inner:
     "options, message",
     [
         (["--gama", ".9"], "--gama"),
-        (["--gamma", "x"], "could not convert string to float: 'x'"),
+        (["--gamma", "x"], "expected a number, got 'x'"),
         (["--gamma"], "--gamma"),
         (["--gamma", "1.5"], "gamma is 1.5, expected 0 ≤ gamma < 1"),
         (["--preset", "huge"], "no preset is called 'huge'; the presets are: "),
