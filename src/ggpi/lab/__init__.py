@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from ggpi.lab.cells import Metrics
-
 EXPERIMENTS: dict[str, tuple[str, str]] = {
     "four-rooms-transfer": (
         "ggpi.lab.finite.four_rooms_transfer",
