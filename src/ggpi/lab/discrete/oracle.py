@@ -54,13 +54,13 @@ class Oracle:
         step, terminal, pay = self.world.step, self.world.terminal, self.reward.values
         assert step is not None and terminal is not None and callable(pay)
 
-        def body(carry: tuple[ArrayLike, ...], key: Key) -> tuple[tuple[ArrayLike, ...], None]:
+        def body(carry: tuple[Array, ...], key: Key) -> tuple[tuple[Array, ...], None]:
             x, a, weight, total = carry
             x = step(x, a)
             total = total + weight * pay(x)
             weight = jnp.where(terminal(x), 0.0, self.gamma * weight)
             return (x, jax.random.categorical(key, logits(x)), weight, total), None
 
-        begin = state, action, jnp.float32(1.0), jnp.float32(0.0)
+        begin = jnp.asarray(state), jnp.asarray(action), jnp.float32(1.0), jnp.float32(0.0)
         (_, _, _, total), _ = jax.lax.scan(body, begin, jax.random.split(key, self.length))
         return total
