@@ -1,8 +1,9 @@
 """Monte Carlo estimates of Q and V from samples of geometric horizon models, with standard errors.
 
 One evaluator serves every Sampler (`ggpi.types.Sampler`): it draws chains of segments as a tree (`evaluation.tree`) and
-averages their returns. Eq 3 is the chain of one segment, Eq 4 repeats one policy, Eq 6 follows a switching policy,
-and Janner's estimator is Eq 3 with a Sampler that composes μ_β to μ_γ.
+averages their returns. At the pairs of a finite MDP the tree is walked segment by segment (`evaluation.walking`). Eq 3
+is the chain of one segment, Eq 4 repeats one policy, Eq 6 follows a switching policy, and Janner's estimator is Eq 3
+with a Sampler that composes μ_β to μ_γ.
 """
 
 from __future__ import annotations
@@ -21,17 +22,14 @@ from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
 from ggpi.evaluation.queries import Estimate, Jump, estimate, largest_call, summary
 from ggpi.evaluation.rewards import checked_reward, sampled_reward
-from ggpi.evaluation.tree import Tree, build_tree, tree_of
+from ggpi.evaluation.tree import tree_of
 from ggpi.evaluation.values import QValues
+from ggpi.evaluation.walking import Walk
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.samplers import Composing, ModelSampler, TableSampler
 from ggpi.mdp.tabular import TabularMDP
 from ggpi.rewards import Reward, as_reward
-from ggpi.switching import GSP, GSPs, Segment, gsp_set, segments
+from ggpi.switching import GSP, GSPs, gsp_set, segments
 from ggpi.types import Key, Numbers, Sampler, indices, whole
-
-CACHED = 2**22
-"""Segments that one call draws from tables: few enough for a CPU's cache."""
 
 
 def evaluate_sampled(
@@ -132,8 +130,8 @@ def evaluate_pairs_sampled(
     gsps = gsp_set(gsps)
     ghms.check(gsps)
     state, action = np.indices((ghms.mdp.num_states, ghms.mdp.num_actions))
-    tree, _ = tree_of(gsps, ghms.gamma, as_reward(reward).form)
-    found = _at_pairs(tree, ghms, _tables(ghms), reward, state, action, num_samples, key)
+    chains = [gsp.segments(ghms.gamma) for gsp in gsps]
+    found = _at_pairs(Walk(chains, ghms, reward), state, action, num_samples, key)
     return QValues(np.asarray(found.mean), gsps, ghms.policies, np.asarray(found.stderr))
 
 
@@ -152,8 +150,7 @@ def evaluate_gsp_sampled(
     Paper: Eq 6
     """
     ghms.check(GSPs((gsp,)))
-    tree = _along(gsp.segments(ghms.gamma), ghms, reward)
-    return _only(_at_pairs(tree, ghms, _tables(ghms), reward, state, action, num_samples, key))
+    return _one(Walk([gsp.segments(ghms.gamma)], ghms, reward), state, action, num_samples, key)
 
 
 def evaluate_markov_sampled(
@@ -176,8 +173,7 @@ def evaluate_markov_sampled(
     if num_segments > 1:
         _check_alphas(ghms, f"a chain of {num_segments} segments")
     chain = segments([policy] * num_segments, ghms.alphas[:1] * (num_segments - 1), ghms.gamma)
-    tree = _along(chain, ghms, reward)
-    return _only(_at_pairs(tree, ghms, _tables(ghms), reward, state, action, num_samples, key))
+    return _one(Walk([chain], ghms, reward), state, action, num_samples, key)
 
 
 def evaluate_janner_sampled(
@@ -198,51 +194,22 @@ def evaluate_janner_sampled(
     _check_alphas(ghms, "this estimate")
     alpha = ghms.alphas[0]
     stopping = (1 - ghms.gamma) / (1 - ghms.horizon(alpha))
-    sampler = Composing(_tables(ghms), jnp.asarray(stopping), 1.0)
-    tree = _along(segments([policy], [], ghms.gamma), ghms, reward)
-    return _only(_at_pairs(tree, ghms, sampler, reward, state, action, num_samples, key))
+    short = dataclasses.replace(ghms, alphas=(), models=ghms.models[1:2])
+    walk = Walk([segments([policy], [], ghms.gamma)], short, reward, stopping)
+    return _one(walk, state, action, num_samples, key)
 
 
-def _tables(ghms: GHMs) -> ModelSampler | TableSampler:
-    """The Sampler of a finite MDP, with places of horizons in their stead: programs serve all γ and α."""
-    check_process()
-    return dataclasses.replace(ghms.sampler(), gamma=0.0, horizons=tuple(map(float, range(len(ghms.models)))))
-
-
-def _placed(tree: Tree, horizons: tuple[float, ...]) -> Tree:
-    """The tree with places of horizons in their stead."""
-    levels = (
-        tuple(dataclasses.replace(block, horizon=float(horizons.index(block.horizon))) for block in level)
-        for level in tree.levels
-    )
-    return Tree(tuple(levels), tree.leaves)
-
-
-def _at_pairs(
-    tree: Tree,
-    ghms: GHMs,
-    sampler: Sampler,
-    reward: Reward | ArrayLike,
-    state: ArrayLike,
-    action: ArrayLike,
-    num_samples: int,
-    key: Any,
-) -> Estimate:
+def _at_pairs(walk: Walk, state: ArrayLike, action: ArrayLike, num_samples: int, key: Any) -> Estimate:
     """Estimates [N, *pairs] at pairs of a finite MDP."""
-    state, action = _checked_pairs(ghms.mdp, state, action)
-    scored = sampled_reward(ghms.mdp.checked_reward(reward), ghms.sampler())
-    first = np.broadcast_to(action.reshape(1, -1, 1), (len(ghms.policies), action.size, 1))
-    query = Jump(sampler, scored, state.ravel(), first, _placed(tree, ghms.horizons))
-    found = estimate(query, whole(num_samples, "num_samples"), largest=CACHED, key=checked_key(key))
+    state, action = _checked_pairs(walk.ghms.mdp, state, action)
+    num_samples, key = whole(num_samples, "num_samples"), checked_key(key)
+    found = walk.estimate(state.ravel(), action.ravel(), num_samples, key=key)
     return Estimate(*(part.reshape(len(part), *state.shape) for part in found))
 
 
-def _along(chain: tuple[Segment, ...], ghms: GHMs, reward: Reward | ArrayLike) -> Tree:
-    return build_tree([chain], ghms.gamma, as_reward(reward).form)[0]
-
-
-def _only(found: Estimate) -> Estimate:
-    return Estimate(found.mean[0], found.stderr[0])
+def _one(walk: Walk, state: ArrayLike, action: ArrayLike, num_samples: int, key: Any) -> Estimate:
+    """The estimate of a set of one chain."""
+    return Estimate(*(part[0] for part in _at_pairs(walk, state, action, num_samples, key)))
 
 
 def _checked_pairs(mdp: TabularMDP, state: ArrayLike, action: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

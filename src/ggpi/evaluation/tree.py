@@ -141,16 +141,17 @@ def draw(
     for m, level in enumerate(tree.levels):
         keys = jax.random.split(jax.random.fold_in(key, m), len(level))
         first = actions if m == 0 else None
-        drawn.append([_draw_block(b, sampler, x, first, form, k) for b, k in zip(level, keys, strict=True)])
+        drawn.append([draw_block(b, sampler, x, first, form, k) for b, k in zip(level, keys, strict=True)])
         inner = [part.x for block, part in zip(level, drawn[-1], strict=True) if not block.is_leaf]
         if inner:
             x = inner[0] if len(inner) == 1 else jnp.concatenate(inner)
     return drawn
 
 
-def _draw_block(
+def draw_block(
     block: Block, sampler: Sampler, x: Numbers, first: Numbers | None, form: SampledForm, key: Key
 ) -> Drawn:
+    """Samples of a block's segments, from the ends x [nodes, P, n, …] of those above."""
     action_key, jump_key, end_key = jax.random.split(key, 3)
     shape, event = (len(block.parent), *x.shape[1:3]), x.shape[3:]
     start = x[block.parent].reshape(len(block.policies), -1, *event)
@@ -172,32 +173,41 @@ def _draw_block(
     return Drawn(end.reshape(*shape, *event), *actions)
 
 
+class Reached(NamedTuple):
+    """Where chains are after a segment [nodes, P, n, …]: the state, the reward there, and the return so far."""
+
+    x: Numbers
+    r: Numbers
+    total: Numbers
+
+
+def earned(block: Block, reward: SampledReward, reached: Reached, part: Drawn) -> Reached:
+    """Where the segments of a block end that start where chains are."""
+    x, r, total = reached
+    ends = reward(block.policies, part.x, part.end_action)
+    starts = (
+        reward(block.policies, x[block.parent], part.start_action)
+        if reward.depends_on_policy
+        else r[block.parent]
+    )
+    return Reached(
+        part.x, ends, total[block.parent] + _spread(block.start) * starts + _spread(block.end) * ends
+    )
+
+
 def returns(
     tree: Tree, reward: SampledReward, states: Numbers, drawn: list[list[Drawn]]
 ) -> Float[Array, "N P n"]:
     """The returns of every GSP's chains from P states."""
     shape = drawn[0][0].x.shape[1:3]
     x = jnp.broadcast_to(states[None, :, None], (1, *shape, *states.shape[1:]))
-    r = reward.now(states)[None, :, None]
-    total, leaves = jnp.zeros((1, 1, 1)), []
+    reached, leaves = Reached(x, reward.now(states)[None, :, None], jnp.zeros((1, 1, 1))), []
     for level, parts in zip(tree.levels, drawn, strict=True):
-        ended = []
-        for block, part in zip(level, parts, strict=True):
-            ends = reward(block.policies, part.x, part.end_action)
-            starts = (
-                reward(block.policies, x[block.parent], part.start_action)
-                if reward.depends_on_policy
-                else r[block.parent]
-            )
-            summed = total[block.parent] + _spread(block.start) * starts + _spread(block.end) * ends
-            ended.append((block, part.x, ends, summed))
-        leaves += [summed for block, _, _, summed in ended if block.is_leaf]
-        inner = [
-            jnp.concatenate(column)
-            for column in zip(*[e[1:] for e in ended if not e[0].is_leaf], strict=True)
-        ]
+        ended = [(b, earned(b, reward, reached, part)) for b, part in zip(level, parts, strict=True)]
+        leaves += [after.total for block, after in ended if block.is_leaf]
+        inner = [after for block, after in ended if not block.is_leaf]
         if inner:
-            x, r, total = inner
+            reached = Reached(*map(jnp.concatenate, zip(*inner, strict=True)))
     summed = jnp.concatenate([jnp.broadcast_to(leaf, (len(leaf), *shape)) for leaf in leaves])[tree.leaves]
     ended = reward.has_ended(states)
     return summed if ended is None else jnp.where(ended[:, None], 0.0, summed)

@@ -12,8 +12,7 @@ import ggpi
 import ggpi.evaluation
 from ggpi import rewards
 from ggpi.envs import one_state
-from ggpi.evaluation import evaluate_states_sampled, queries
-from ggpi.evaluation import sampled as evaluator
+from ggpi.evaluation import evaluate_states_sampled, queries, walking
 from ggpi.ghm.samplers import Composing
 from ggpi.switching import composition_weights
 
@@ -175,8 +174,8 @@ def test_parts_of_a_large_estimate_have_noise_of_their_own(monkeypatch):
 
 
 def test_pairs_may_have_any_shape(monkeypatch):
-    """And are drawn in parts that fit into the cache."""
-    monkeypatch.setattr(evaluator, "CACHED", 4)
+    """And are drawn in parts."""
+    monkeypatch.setattr(walking, "CHUNK", 4)
     mdp = ggpi.TabularMDP(np.eye(9)[np.repeat(np.arange(9)[:, None], 2, axis=1)])
     ghms = ggpi.exact_ghms(mdp, [np.full((9, 2), 0.5)], 0.0, ())
     r, state = np.arange(18.0).reshape(9, 2), np.arange(9).reshape(3, 3)
@@ -184,6 +183,25 @@ def test_pairs_may_have_any_shape(monkeypatch):
         ggpi.GSP((0,)), ghms, r, state, [0, 1, 1], num_samples=2, key=jax.random.key(0)
     )
     np.testing.assert_allclose(found.mean, r[state, [0, 1, 1]])
+
+
+def test_a_larger_set_compiles_nothing():
+    """Policy iteration has one more policy in every iteration."""
+
+    def compiled(num_policies):
+        mdp = ggpi.TabularMDP(np.full((5, 2, 5), 0.2))
+        ghms = ggpi.exact_ghms(mdp, [np.full((5, 2), 0.5)] * num_policies, 0.9, 0.5)
+        gsps = ggpi.compositions(num_policies, 2, 0.5)
+        ggpi.evaluation.evaluate_pairs_sampled(
+            gsps, ghms, np.arange(10.0).reshape(5, 2), num_samples=3, key=jax.random.key(0)
+        )
+        functions = walking._advance, walking._finish
+        return [
+            sum(program.run._cache_size() for program in function.programs._held.values())
+            for function in functions
+        ]
+
+    assert compiled(2) == compiled(3)
 
 
 def test_a_single_chain_has_an_infinite_standard_error():
