@@ -41,6 +41,11 @@ def emd(x: ArrayLike, y: ArrayLike) -> float:
     return float(apart[linear_sum_assignment(apart)].mean())
 
 
+def emds(x: Clouds, y: Clouds) -> Float[np.ndarray, "P"]:
+    """The EMD of the two clouds of each pair."""
+    return np.array([emd(a, b) for a, b in zip(x, y, strict=True)])
+
+
 def mean_energy(x: Clouds, y: Float[np.ndarray, "P m D"], scale: ArrayLike = 1.0) -> float:
     """The mean energy distance over pairs, of clouds in units of `scale`."""
     return float(np.mean([energy_distance(a / scale, b / scale) for a, b in zip(x, y, strict=True)]))

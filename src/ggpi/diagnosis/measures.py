@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ggpi.diagnosis.distances import Clouds, emd, mean_energy
+from ggpi.diagnosis.distances import Clouds, emds, mean_energy
 from ggpi.diagnosis.likelihood import likelihood
 from ggpi.diagnosis.truth import Truth, scales
 from ggpi.ghm.coordinates import SMALLEST_SCALE
@@ -57,16 +57,10 @@ def distances(truth: Truth, futures: Clouds) -> dict[str, float]:
     true, ours = (random_rewards(truth, each) for each in (truth.future, futures))
     axis = 1 if futures.shape[1] > 1 else (0, 1)
     return {
-        "emd": float(emds(truth, futures).mean()),
+        "emd": float(emds(x[:, :MATCHED], y[:, :MATCHED]).mean()),
         "energy": mean_energy(x, y),
         "value_error": float(np.sqrt(np.mean((ours.mean(axis=axis) - true.mean(axis=axis)) ** 2))),
     }
-
-
-def emds(truth: Truth, futures: Clouds) -> Float[np.ndarray, "G"]:
-    """The EMD of each pair's cloud to the true one, in spreads of the displacement; one number for single futures."""
-    x, y = clouds(truth, truth.future), clouds(truth, futures)
-    return np.array(list(map(emd, x[:, :MATCHED], y[:, :MATCHED])))
 
 
 def value_mse(truth: Truth, drawn: Clouds, beta: float) -> dict[str, float]:
