@@ -80,8 +80,6 @@ TD_FLOW = Recipe(
 )
 """Sizes of TD-Flow's experiments with one policy."""
 
-LossName = Literal["vae", "flow", "mc-cfm", "td-cfm", "td-cfm-c", "td2-cfm", "td-dd", "td2-dd"]
-
 
 @dataclass(frozen=True)
 class Config:
@@ -89,7 +87,7 @@ class Config:
     """Where: point-mass, pendulum, ant, umaze, medium-maze."""
     gammas: tuple[float, ...] = (0.99,)
     """Horizons γ of the models."""
-    losses: tuple[LossName, ...] = ("vae", "flow", "mc-cfm", "td-cfm", "td-cfm-c", "td2-cfm")
+    losses: tuple[str, ...] = ("vae", "flow", "mc-cfm", "td-cfm", "td-cfm-c", "td2-cfm")
     """What is trained; vae and flow by CETD; td-dd and td2-dd are diffusion models."""
     n_steps: tuple[int, ...] = (1, 50)
     """Recorded steps that are followed before a model is sampled."""

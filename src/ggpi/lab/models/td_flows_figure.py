@@ -87,7 +87,10 @@ def _differences(problem: Metrics) -> Table:
         for name, digits in (("emd", 3), ("value_mse", 1)):
             score = found[name]
             low, high = f"{score['low']:.{digits}f}", f"{score['high']:.{digits}f}"
-            cells += [f"{score['mean']:.{digits}f} [{low}, {high}]", "" if score["ratio"] is None else f"{score['ratio']:.2f}"]
+            cells += [
+                f"{score['mean']:.{digits}f} [{low}, {high}]",
+                "" if score["ratio"] is None else f"{score['ratio']:.2f}",
+            ]
         shown.add_row(f"{one} − {two}", *cells)
     return shown
 
