@@ -25,8 +25,9 @@ def paired_difference(
 ) -> dict[str, float | None]:
     """The mean of ours − theirs [seeds, starts], its interval, and the `ratio` of their means, theirs to ours.
 
-    There is no ratio where the mean of ours is not above 0, as of an unbiased estimate of an error that is about 0. Both were measured at the same starts. Seeds and starts are resampled independently of each other, because all
-    starts of a seed share its model; the pairs stay together.
+    Both were measured at the same starts. Seeds and starts are resampled independently of each other, because all
+    starts of a seed share its model; the pairs stay together. The ratio is None where the mean of ours is not above 0,
+    which an unbiased estimate of a small error may be.
     """
     one, two = np.asarray(ours, float), np.asarray(theirs, float)
     if one.ndim != 2 or one.shape != two.shape or not one.size:

@@ -18,36 +18,41 @@ the share of samples inside walls. In the maze Medium π walks a loop of 12 cell
 futures at γ = 0.99 spread over the whole loop.
 """
 
-import math
-import time
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from ggpi.data import Transitions
-from ggpi.diagnosis.distances import emds
-from ggpi.diagnosis.likelihood import likelihood_each
-from ggpi.diagnosis.measures import NUM_REWARDS, clouds, value_errors
+from ggpi.diagnosis.measures import NUM_REWARDS
 from ggpi.diagnosis.samples import draw_each
-from ggpi.diagnosis.truth import Truth, possible_in, simulate_pairs
+from ggpi.diagnosis.truth import Truth
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.diffusion import DiffusionConfig
 from ggpi.ghm.flow_matching import FlowMatchingConfig
-from ggpi.ghm.paths import AbstractPathGHM
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab.bootstrap import mean_interval, paired_difference
+from ggpi.lab.bootstrap import paired_difference
 from ggpi.lab.cells import Cells, Metrics, compute
-from ggpi.lab.models.benchmarks import WORLDS, Benchmark, check_worlds, gather, pairs
+from ggpi.lab.models.benchmarks import Benchmark, check_worlds
+from ggpi.lab.models.td_flows_scores import (
+    SHOWN,
+    Scores,
+    Stopwatch,
+    benchmark,
+    finished,
+    floors,
+    points,
+    scores_of,
+    transitions,
+    true_clouds,
+)
 from ggpi.learning.fitting import fit
+from ggpi.learning.flow_losses import PathLoss
 from ggpi.learning.log import Report
 from ggpi.learning.losses import CETD, Loss
 from ggpi.learning.recipe import LOSSES, ModelConfig, Recipe
-from ggpi.learning.targets import TAIL
 
 NAMES = {
     "vae": "VAE",
@@ -63,12 +68,8 @@ CURVED = ("td-cfm-c", "td2-cfm")
 """Losses that are also trained on curved paths, with the first of `n_steps`."""
 BEST = {"td2-cfm": ("vae", "flow", "td-cfm", "td-cfm-c"), "td2-dd": ("td-dd",)}
 """Which losses are compared with which."""
-SCORED = 32
-"""Futures of each start on which the NLL is taken."""
-SHOWN = 200
-"""Samples that the figure shows."""
-FAR = 1e3
-"""Where a sample that is not finite is put."""
+COMPARED = ("emd", "value_mse")
+"""Scores that are compared pair by pair."""
 
 TD_FLOW = Recipe(
     FlowMatchingConfig(width=512),
@@ -94,7 +95,8 @@ class Config:
     paths: tuple[Literal["straight", "curved"], ...] = ("straight", "curved")
     """Paths of flow matching; curved ones only for td-cfm-c and td2-cfm."""
     recipe: Recipe = TD_FLOW
-    """The flow-matching model, whose width all others have, and the numbers of all trainings."""
+    """The flow-matching model, whose width all others have, and the numbers of all trainings. The loss has the settings
+    of all flow-matching and diffusion losses; its n_step is that of a row."""
     num_shared: int = 1_000_000
     """Transitions of random switching among all policies."""
     num_own: int = 1_000_000
@@ -176,7 +178,7 @@ def methods(config: Config) -> list[Method]:
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Trains every model with every loss, all seeds at once."""
     problems, rows = [(world, gamma) for world in config.worlds for gamma in config.gammas], methods(config)
-    jobs = {f"{w}/{g:g}/truth": partial(floors, config, w, g) for w, g in problems}
+    jobs = {f"{w}/{g:g}/truth": partial(floor, config, w, g) for w, g in problems}
     jobs |= {f"{w}/{g:g}/{row.cell}": partial(train, config, w, g, row) for row in rows for w, g in problems}
     results = cells(jobs)
     return {
@@ -213,97 +215,61 @@ def _others(row: Method, found: dict[Method, Metrics]) -> list[Method]:
 
 def _compared(row: Method, other: Method, found: dict[Method, Metrics]) -> Metrics:
     """Differences over seeds and starts; the ratio is how many times lower the row is."""
-    scores = ("emd", "value_mse")
     return {
         "row": row._asdict(),
         "other": other._asdict(),
         **{
             name: paired_difference(found[row]["by_start"][name], found[other]["by_start"][name])
-            for name in scores
+            for name in COMPARED
         },
     }
 
 
-def floors(config: Config, world_name: str, gamma: float) -> Metrics:
-    """What a second set of true futures scores, and some of the first."""
-    world, truth = benchmark(world_name), simulated(config, world_name, gamma)
-    assert truth.again is not None
-    scores = _scores(truth, truth.again[None], gamma)
-    return {name: float(np.mean(values)) for name, values in scores.items()} | {
-        "coordinates": [world.spec.names[i] for i in world.shown],
-        "start": truth.state[0, list(world.shown)],
-        "shown": _shown(world, truth.future[0]),
-    }
+def truth_of(config: Config, world: str, gamma: float) -> Truth:
+    return true_clouds(world, gamma, config.num_starts, config.num_samples, config.seed + 1_000)
+
+
+def floor(config: Config, world: str, gamma: float) -> Metrics:
+    """What true futures score."""
+    return floors(world, gamma, truth_of(config, world, gamma))
 
 
 def train(config: Config, world_name: str, gamma: float, method: Method) -> Metrics:
     """The scores of one kind of model along its training, and of the finished models."""
-    world, truth = benchmark(world_name), simulated(config, world_name, gamma)
-    data, recipe = transitions(config, world_name, gamma), recipe_of(config, world, method)
-    curve: list[Metrics] = []
+    world, truth, seeds = benchmark(world_name), truth_of(config, world_name, gamma), config.num_seeds
+    data = transitions(world_name, gamma, config.num_shared, config.num_own, seeds, config.seed)
+    recipe, key = recipe_of(config, world, method), jax.random.key(config.seed)
+    curve: dict[int, Scores] = {}
     latest: list[AbstractGHM] = []
     watch = Stopwatch()
 
     def record(report: Report) -> None:
         if report.step % config.every == 0 or report.step == recipe.steps:
             watch.stop()
-            curve.append({"step": report.step, **_scores_of(report.models, truth, gamma)})
+            curve[report.step] = scores_of(report.models, truth, gamma)
             latest[:] = [jax.tree.map(jnp.array, report.models)]  # training reuses the memory of its models
             watch.start()
 
     stopped = None
+    watch.start()
     try:
-        watch.start()
-        policies = [world.policy] * config.num_seeds
-        key = jax.random.key(config.seed)
         settings = {"gamma": gamma, "alpha": (), "recipe": recipe, "spec": world.spec, "key": key}
-        fit(policies, data, callbacks=[record], **settings)
+        fit([world.policy] * seeds, data, callbacks=[record], **settings)
     except FloatingPointError as error:
         stopped = str(error)
     watch.stop()
+    (models,), last = latest, curve[max(curve)]
+    drawn = draw_each(models, truth.state[:1], truth.action[:1], SHOWN, key=jax.random.key(1))
     return {
-        "step": [point["step"] for point in curve],
-        **{name: [np.mean(point[name], axis=1) for point in curve] for name in ("emd", "value_mse")},
-        "by_start": {name: curve[-1][name] for name in ("emd", "value_mse")},
-        **finished(config, world_name, gamma, latest[0], curve[-1]),
+        "step": list(curve),
+        **{name: [found[name].mean(axis=1) for found in curve.values()] for name in COMPARED},
+        "by_start": {name: last[name] for name in COMPARED},
+        **finished(models, truth, gamma, last, config.solver_steps),
+        "shown": points(world_name, drawn[0, 0]),
         "seconds": watch.wall,
         "core_seconds": watch.cores,
         "stopped": stopped,
     }
-
-
-def finished(config: Config, world_name: str, gamma: float, models: AbstractGHM, point: Metrics) -> Metrics:
-    """The scores at the end, with intervals over seeds; and those with other numbers of solver steps."""
-    world, truth = benchmark(world_name), simulated(config, world_name, gamma)
-    seeds = {name: np.mean(values, axis=1) for name, values in point.items() if name != "step"}
-    few = replace(truth, future=truth.future[:, :SCORED])
-    scores = likelihood_each(models, few, key=jax.random.key(config.seed))
-    if "nll" in scores:
-        seeds["nll"] = scores["nll"] / truth.state.shape[1]
-    solver = {}
-    for steps in config.solver_steps if isinstance(models, AbstractPathGHM) else ():
-        again = _scores_of(replace(models, num_steps=steps), truth, gamma)
-        solver[steps] = {name: mean_interval(np.mean(again[name], axis=1)) for name in ("emd", "value_mse")}
-    drawn = draw_each(models, truth.state[:1], truth.action[:1], SHOWN, key=jax.random.key(1))
-    return {
-        "final": {name: mean_interval(_finite(values)) for name, values in seeds.items()},
-        "solver": solver,
-        "shown": _shown(world, _finite(drawn[0, 0])),
-    }
-
-
-class Stopwatch:
-    """Seconds on the clock and of the cores, while it runs."""
-
-    def __init__(self):
-        self.wall = self.cores = 0.0
-
-    def start(self) -> None:
-        self._begun = time.perf_counter(), time.process_time()
-
-    def stop(self) -> None:
-        self.wall += time.perf_counter() - self._begun[0]
-        self.cores += time.process_time() - self._begun[1]
 
 
 def recipe_of(config: Config, world: Benchmark, method: Method) -> Recipe:
@@ -317,70 +283,13 @@ def recipe_of(config: Config, world: Benchmark, method: Method) -> Recipe:
     others["td2-dd"] = others["td-dd"]
     path = cast(Literal["straight", "curved"], method.path)
     model = others.get(method.loss, replace(shape, path=path, predict=world.predict))
-    return replace(config.recipe, model=model, loss=_loss(method))
+    return replace(config.recipe, model=model, loss=_loss(config, method))
 
 
-def _loss(method: Method) -> Loss:
-    if method.loss in ("vae", "flow"):
-        return CETD(n_step=method.n_step)
-    loss = LOSSES[method.loss]
-    return replace(cast(CETD, loss), n_step=method.n_step) if method.n_step else loss
-
-
-@cache
-def benchmark(name: str) -> Benchmark:
-    """The environment; one object for all cells, so that they share compiled programs."""
-    return WORLDS[name]()
-
-
-def transitions(config: Config, world: str, gamma: float) -> Transitions:
-    """The data of all methods; own trajectories are long enough for MC-CFM."""
-    length = math.ceil(1.5 * math.log(TAIL) / math.log(gamma))
-    return _transitions(world, config.num_shared, config.num_own, config.num_seeds, config.seed, length)
-
-
-@cache
-def _transitions(world: str, shared: int, own: int, seeds: int, seed: int, length: int) -> Transitions:
-    return gather(benchmark(world), shared, own, seeds, seed, length)
-
-
-def simulated(config: Config, world: str, gamma: float) -> Truth:
-    """Two sets of true futures of fresh pairs of π."""
-    return _simulated(world, gamma, config.num_starts, config.num_samples, config.seed + 1_000)
-
-
-@cache
-def _simulated(name: str, gamma: float, num_starts: int, num_samples: int, seed: int) -> Truth:
-    world = benchmark(name)
-    state, action = pairs(world, num_starts, seed)
-    future, again = (
-        simulate_pairs(world.dynamics, world.policy, state, action, gamma, num_samples, seed=seed + i)
-        for i in (1, 2)
-    )
-    return Truth(state, action, future, again, possible=possible_in(world.dynamics))
-
-
-def _scores_of(models: AbstractGHM, truth: Truth, gamma: float) -> dict[str, np.ndarray]:
-    count = truth.future.shape[1]
-    drawn = draw_each(models, truth.state, truth.action, count, key=jax.random.key(0))
-    return _scores(truth, _finite(drawn), gamma)
-
-
-def _scores(truth: Truth, drawn: np.ndarray, gamma: float) -> dict[str, np.ndarray]:
-    """Of samples [seeds, starts, n, D]: EMD and MSE(V), and the share of impossible ones, of each seed and start."""
-    true = clouds(truth, truth.future)
-    scores = {
-        "emd": np.stack([emds(true, clouds(truth, futures)) for futures in drawn]),
-        "value_mse": np.stack([value_errors(truth, futures, gamma) for futures in drawn]),
-    }
-    if truth.possible is not None:
-        scores["impossible"] = 1 - truth.possible(drawn).mean(axis=-1)
-    return scores
-
-
-def _finite(values: np.ndarray) -> np.ndarray:
-    return np.nan_to_num(np.asarray(values, float), nan=FAR, posinf=FAR, neginf=-FAR)
-
-
-def _shown(world: Benchmark, points: np.ndarray) -> np.ndarray:
-    return np.round(points[:SHOWN, list(world.shown)].astype(float), 3)
+def _loss(config: Config, method: Method) -> Loss:
+    """CETD, MC-CFM, or the recipe's settings with a loss's own targets."""
+    loss, settings = LOSSES.get(method.loss), config.recipe.loss
+    if isinstance(loss, PathLoss) and isinstance(settings, PathLoss):
+        own = {field.name: getattr(settings, field.name) for field in fields(settings)}
+        return type(loss)(**own | {"n_step": method.n_step})
+    return loss or CETD(n_step=method.n_step)

@@ -46,13 +46,13 @@ def _scores(metrics: Metrics, problem: Metrics) -> Table:
         title=f"{problem['world']}, γ = {problem['gamma']:g}, after {metrics['steps']:,} updates; lower is better",
         caption=(
             f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; {metrics['num_starts']} starts × "
-            f"{metrics['num_samples']} samples, {metrics['num_rewards']} random rewards; VAE: NLL is a bound; core s: "
+            f"{metrics['num_samples']} samples, {metrics['num_rewards']} random rewards; VAE: NLL is a bound; walls: samples inside them; core s: "
             "seconds of one core for all seeds, without scoring; true futures: a second set of them"
         ),
         title_justify="left",
     )
-    for column in ("method", "EMD", "NLL/dim", "MSE(V)", "impossible, %", "core s"):
-        shown.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
+    for column in ("method", "EMD", "NLL/dim", "MSE(V)", "walls, %", "core s"):
+        shown.add_column(column, justify="left" if column == "method" else "right")
     for run in problem["runs"]:
         final, stopped = run["final"], "" if run["stopped"] is None else " (stopped)"
         cells = [
@@ -79,7 +79,7 @@ def _differences(problem: Metrics) -> Table:
         title_justify="left",
     )
     for column in ("methods", "EMD", "EMD, times lower", "MSE(V)", "MSE(V), times lower"):
-        shown.add_column(column, justify="left" if column == "methods" else "right", no_wrap=True)
+        shown.add_column(column, justify="left" if column == "methods" else "right")
     names = {run["loss"]: run["name"] for run in problem["runs"]}
     for found in problem["compared"]:
         one, two = (words(found[part], names[found[part]["loss"]]) for part in ("row", "other"))
@@ -87,10 +87,8 @@ def _differences(problem: Metrics) -> Table:
         for name, digits in (("emd", 3), ("value_mse", 1)):
             score = found[name]
             low, high = f"{score['low']:.{digits}f}", f"{score['high']:.{digits}f}"
-            cells += [
-                f"{score['mean']:.{digits}f} [{low}, {high}]",
-                "" if score["ratio"] is None else f"{score['ratio']:.2f}",
-            ]
+            times = "" if score["ratio"] is None else f"{score['ratio']:.2f}"
+            cells += [f"{score['mean']:.{digits}f} [{low}, {high}]", times]
         shown.add_row(f"{one} − {two}", *cells)
     return shown
 
