@@ -46,8 +46,9 @@ def _scores(metrics: Metrics, problem: Metrics) -> Table:
         title=f"{problem['world']}, γ = {problem['gamma']:g}, after {metrics['steps']:,} updates; lower is better",
         caption=(
             f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; {metrics['num_starts']} starts × "
-            f"{metrics['num_samples']} samples, {metrics['num_rewards']} random rewards; VAE: NLL is a bound; walls: samples inside them; core s: "
-            "seconds of one core for all seeds, without scoring; true futures: a second set of them"
+            f"{metrics['num_samples']} samples, {metrics['num_rewards']} random rewards; VAE: NLL is a bound; walls: "
+            "samples inside them; core s: seconds of one core for all seeds, without scoring; true futures: a second "
+            "set of them"
         ),
         title_justify="left",
     )
