@@ -99,15 +99,15 @@ class FlowMatching(AbstractPathGHM, AbstractDensity):
     solver: SolverName = eqx.field(static=True)
 
     def velocity(
-        self, y: Vectors, t: Float[Array, "*n"], state: Float[Array, "*b D"], action: Num[Array, "..."]
+        self, y: Vectors, t: Float[Array, "*n"], state: Float[Array, "..."], action: Num[Array, "..."]
     ) -> Vectors:
         """vₜ(y|x, a) in the frame's coordinates.
 
         Args:
             y: a point or points, `frame.change` of raw states at t = 1.
-            t: a time from 0 to 1, or one for each point.
-            state: the state x, or one for each point.
-            action: the action a, or one for each point.
+            t: a time from 0 to 1, or times that broadcast with the axes of y.
+            state: the state x, or states that broadcast with y.
+            action: the action a, or actions that broadcast with y.
         """
         return self.field(y, t, self.encode(state, action))
 

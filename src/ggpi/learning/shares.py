@@ -66,7 +66,7 @@ def resample(weights: Float[Array, "M C"], count: int, *, key: Key) -> Int[Array
     ends = jnp.cumsum(weights, axis=1)
     u = jax.random.uniform(key, (len(weights), 1))
     points = (jnp.arange(count) + u) / max(count, 1) * ends[:, -1:]
-    places = (ends[:, None, :] <= points[:, :, None]).sum(axis=-1)
+    places = jax.vmap(lambda ends, points: jnp.searchsorted(ends, points, side="right"))(ends, points)
     return jnp.minimum(places, weights.shape[1] - 1)
 
 
