@@ -128,7 +128,7 @@ class Config:
 
 
 CPU = Recipe(FlowMatchingConfig(width=128), TD2CFM(ema_decay=0.95), steps=6_000, batch_size=256)
-"""Slow copies follow 50 times as fast as TD-Flow's: backups of mass 0.01 have to be made within thousands of updates."""
+"""Slow copies follow 50 times as fast as TD-Flow's, because there are thousands of updates, not millions."""
 PRESETS = {
     "tiny": Config(
         worlds=("point-mass",),
