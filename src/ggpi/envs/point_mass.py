@@ -45,7 +45,7 @@ class PointMass:
 
     def possible(self, states: ArrayLike) -> np.ndarray:
         """Which of states [..., 4] are inside the box."""
-        return (np.abs(np.asarray(states)[..., :2]) <= 1).all(axis=-1)
+        return np.asarray((np.abs(np.asarray(states)[..., :2]) <= 1).all(axis=-1))
 
     def step(
         self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
