@@ -225,7 +225,7 @@ def on_path(
     model: AbstractPathGHM, t: Float[Array, "n"], target: Float[Array, "B D"], noise: Float[Array, "..."]
 ) -> Points:
     """Points at times t on the paths from noise to targets, and what the field there is regressed on."""
-    t = t[:, None]
+    t, noise = t[:, None], jnp.broadcast_to(noise, (len(t), *target.shape))
     return model.levels(t).mix(target, noise), model.aim(t, target, noise)
 
 
