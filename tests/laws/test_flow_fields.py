@@ -111,23 +111,25 @@ def distance(model):
     "loss", [slow(MCCFM()), slow(TDCFM(n_step=1)), TD2CFM(n_step=1), slow(TD2CFM())], ids=str
 )
 def test_trained_fields_are_the_closed_form(loss, record_property):
+    """Measured: .078 for TD-CFM, .018 for TD², .009 for TD² of 20 steps."""
     steps = 3000 if isinstance(loss, TDCFM) else 1000  # fresh noise has the larger variance
     error = field_error(trained(FLOW, loss, steps))
     record_property("error", error)
     print(f"{loss}: {error:.4f}")
-    assert error < 0.1
+    assert error < (0.15 if isinstance(loss, TDCFM) else 0.06)
 
 
 @pytest.mark.parametrize(
     ("model", "loss"),
     [
         slow(FLOW, CoupledTDCFM(n_step=1)),
-        slow(DIFFUSION, TDDD(n_step=1)),
+        slow(DIFFUSION, TDDD(n_step=1, steps_per_target=20)),  # with 5, errors of DDIM add up to .12
         slow(DIFFUSION, TD2DD(n_step=1)),
     ],
     ids=str,
 )
 def test_samples_are_the_points(model, loss, record_property):
+    """Measured: .017 for TD-CFM(C), .013 for TD²-DD."""
     found = distance(trained(model, loss, 3000 if isinstance(loss, TDDD) else 1000))
     record_property("distance", found)
     print(f"{loss}: {found:.4f}")
