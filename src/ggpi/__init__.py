@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.evaluation.sampled import evaluate_sampled as evaluate_sampled
     from ggpi.ghm.base import GHMs as GHMs
     from ggpi.ghm.base import exact_ghms as exact_ghms
+    from ggpi.ghm.diffusion import DiffusionConfig as DiffusionConfig
+    from ggpi.ghm.flow_matching import FlowMatchingConfig as FlowMatchingConfig
     from ggpi.improvement import improve as improve
     from ggpi.improvement import policy_iteration as policy_iteration
     from ggpi.improvement import policy_iteration_sampled as policy_iteration_sampled
@@ -74,6 +76,8 @@ _NAMES = {
     "load_sb3": "policies.sb3.reader",
     "fit": "learning.fitting",
     "Recipe": "learning.recipe",
+    "FlowMatchingConfig": "ghm.flow_matching",
+    "DiffusionConfig": "ghm.diffusion",
     "fit_reward": "rewards.learned",
     "diagnose": "diagnosis.report",
     # Objects on disk

@@ -173,14 +173,14 @@ def _replaced(config: Any, given: Mapping[str, Any], prefix: str = "") -> Any:
 
 
 def field_texts(kind: type) -> dict[str, str]:
-    """The text under each field of a dataclass."""
+    """The text under each field of a dataclass, its own or inherited."""
     import ast
     import inspect
     import textwrap
 
+    texts = field_texts(kind.__base__) if kind.__base__ and dataclasses.is_dataclass(kind.__base__) else {}
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)
-    texts = {}
     for field, text in zip(tree.body, tree.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
             assert isinstance(field.target, ast.Name) and isinstance(text.value, ast.Constant)

@@ -24,14 +24,16 @@ ROWS = {
     "−ELBO/dim": ("negative_elbo", "nll_blank"),
     "NLL/dim": ("nll", "nll_blank"),
     "energy": ("energy", "energy_floor"),
-    "Wasserstein": ("wasserstein", "wasserstein_floor"),
+    "EMD": ("emd", "emd_floor"),
     "mean error": ("mean_error", "mean_error_floor"),
     "spread ratio": ("spread_ratio", "spread_ratio_floor"),
     "value error": ("value_error", "value_error_floor"),
+    "MSE(V)": ("value_mse", "value_mse_floor"),
     "action": ("action_sensitivity", "action_sensitivity_true"),
     "action response": ("action_response", "action_response_floor"),
     "state": ("state_dependence", "state_dependence_true"),
     "off the data": ("off_data", "off_data_floor"),
+    "impossible": ("impossible", "impossible_floor"),
     "horizons": ("consistency", "consistency_floor"),
 }
 """Heading → the number, and the one that is printed beside it in brackets."""

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from ggpi.cli import loss_curves
 from ggpi.cli.fit_directory import World, claim, look, record
-from ggpi.cli.fit_recipe import LossName, ModelName, note_on_rates, recipe_of
+from ggpi.cli.fit_recipe import LossName, ModelName, note_on_rates, recipe_of, with_loss
 from ggpi.cli.policy_files import read_policies
 from ggpi.cli.verdict_table import verdict_table
 from ggpi.data import Transitions, read_flat, read_minari, read_npy, read_npz, write_npz
@@ -75,11 +75,12 @@ class WorldConfig:
     steps: int = 10_000
     """Training steps. More of them continue a fit that is finished."""
     model: ModelName = "vae"
-    """vae, or flow: a normalising flow, which has densities."""
-    loss: LossName = "cetd"
-    """cetd, cemc (recorded futures alone), or ll2td (biased; needs the model flow)."""
+    """vae; flow, a normalising flow, which has densities; flow-matching, which has both; or diffusion."""
+    loss: LossName | None = None
+    """cetd, cemc (recorded futures alone), or ll2td (biased; needs densities); for flow-matching td2-cfm, td-cfm,
+    td-cfm-c or mc-cfm (recorded futures alone); for diffusion td2-dd or td-dd. The first of a model is its default."""
     n_step: int | None = None
-    """Recorded steps that cetd follows before the model is sampled; 20 by default."""
+    """Recorded steps that are followed before the model is sampled; 20 by default."""
     batch_size: int = 256
     """Transitions per model and step."""
     learning_rate: float = 1e-3
@@ -100,13 +101,15 @@ class WorldConfig:
 
 def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tuple[RenderableType, str]:
     """Learns models and keeps them in `out`; held-out scores with a verdict, and what to do next."""
+    config = with_loss(config)
     world, policies = prepare(config)
     with sole_writer(out, "ggpi fit"):
         has_more_steps = claim(out, world, asdict(config))
         data = transitions(config, world, policies, out)
         horizons = config.gamma, beta_of(config.gamma, config.alpha)
         recipe = recipe_of(config)
-        with loss_curves.drawing(out, distinct(policies), horizons, len(world.names)) as draw:
+        blank = KNOWING_NOTHING if config.loss in LIKELIHOODS else None
+        with loss_curves.drawing(out, distinct(policies), horizons, len(world.names), blank) as draw:
             ghms = fit(
                 policies,
                 data,
@@ -120,10 +123,9 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
             )
         record(out, world, asdict(config))
         losses = held_out_losses(ghms, out) / len(world.names)
-        likely = losses if config.loss in LIKELIHOODS else None
-        numbers = fit_verdict(ghms, data, likely, jax.random.key(config.seed))
+        numbers = fit_verdict(ghms, data, None if blank is None else losses, jax.random.key(config.seed))
         write_json(out / "verdict.json", numbers)
-        shown = Group(score_table(ghms, losses, config.steps), verdict_table(numbers, UNCHECKED))
+        shown = Group(score_table(ghms, losses, config.steps, blank), verdict_table(numbers, UNCHECKED))
         return shown, next_words(world, data, out) + note_on_rates(recipe, has_more_steps)
 
 
@@ -218,11 +220,13 @@ def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: K
     return numbers
 
 
-def score_table(ghms: GHMs, losses: np.ndarray, steps: int) -> Table:
+def score_table(ghms: GHMs, losses: np.ndarray, steps: int, blank: float | None) -> Table:
     """The held-out loss of each model after training, per coordinate of the state."""
     shown = Table(
         title=f"Held-out loss after {steps} steps",
-        caption=f"nats per coordinate of the state; {KNOWING_NOTHING:.2f} is what knowing only mean and spread scores",
+        caption="per coordinate of the state"
+        if blank is None
+        else f"nats per coordinate of the state; {blank:.2f} is what knowing only mean and spread scores",
         title_justify="left",
     )
     shown.add_column("policy")

@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ggpi.ghm.vae import VAEConfig
-from ggpi.learning.losses import CETD, LOSSES
-from ggpi.learning.recipe import CPU, MODELS, Recipe
+from ggpi.learning.losses import CETD
+from ggpi.learning.recipe import CPU, LOSSES, MODELS, Recipe
 
 if TYPE_CHECKING:
     from ggpi.cli.fit_environment import WorldConfig
 
-ModelName = Literal["vae", "flow"]
-LossName = Literal["cetd", "cemc", "ll2td"]
+ModelName = Literal["vae", "flow", "flow-matching", "diffusion"]
+LossName = Literal["cetd", "cemc", "ll2td", "mc-cfm", "td-cfm", "td-cfm-c", "td2-cfm", "td-dd", "td2-dd"]
+SUITED = {
+    "vae": ("cetd", "cemc"),
+    "flow": ("cetd", "cemc", "ll2td"),
+    "flow-matching": ("td2-cfm", "td-cfm", "td-cfm-c", "mc-cfm", "ll2td"),
+    "diffusion": ("td2-dd", "td-dd"),
+}
+"""The losses of each model, its default first."""
+WITH_STEPS = ("cetd", "td-cfm", "td-cfm-c", "td2-cfm", "td-dd", "td2-dd")
+"""Losses that follow a number of recorded steps."""
+
+
+def with_loss(config: WorldConfig) -> WorldConfig:
+    """The config with the loss that its model is trained with, unless it has one that suits."""
+    suited = SUITED[config.model]
+    if config.loss == "ll2td" and config.loss not in suited:
+        raise ValueError(
+            f"--loss ll2td needs densities, which a {config.model} does not have; add --model flow"
+        )
+    if config.loss not in (None, *suited):
+        raise ValueError(
+            f"--model {config.model} is trained by --loss {' or '.join(suited)}, not by {config.loss}"
+        )
+    return replace(config, loss=config.loss or suited[0])
 
 
 def recipe_of(config: WorldConfig) -> Recipe:
     """The recipe that a config describes; options that do not go together raise."""
-    if config.loss != "cetd" and config.n_step is not None:
-        raise ValueError(f"--n-step is an option of the loss cetd, not of {config.loss}; leave it out")
+    config = with_loss(config)
+    assert config.loss is not None
+    loss = LOSSES[config.loss]
+    if config.n_step is not None and config.loss not in WITH_STEPS:
+        raise ValueError(
+            f"--n-step is an option of the losses {', '.join(WITH_STEPS)}, not of {config.loss}; leave it out"
+        )
     for option, value in (("--kl-weight", config.kl_weight), ("--latent", config.latent)):
         if config.model != "vae" and value is not None:
             raise ValueError(f"{option} is an option of the model vae, not of {config.model}; leave it out")
-    if config.loss == "ll2td" and config.model == "vae":
-        raise ValueError("--loss ll2td needs densities, which a VAE does not have; add --model flow")
     shape = _given(kl_weight=config.kl_weight, latent=config.latent)
     return replace(
         CPU,
         model=VAEConfig(**shape) if config.model == "vae" else MODELS[config.model],
-        loss=CETD(**_given(n_step=config.n_step)) if config.loss == "cetd" else LOSSES[config.loss],
+        loss=loss if config.n_step is None else replace(cast(CETD, loss), n_step=config.n_step),
         steps=config.steps,
         batch_size=config.batch_size,
         learning_rate=config.learning_rate,

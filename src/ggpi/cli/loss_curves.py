@@ -20,39 +20,55 @@ EVERY = 30.0
 
 
 @contextlib.contextmanager
-def drawing(out: Path, names: Sequence[str], horizons: Sequence[float], size: int) -> Iterator[Callback]:
+def drawing(
+    out: Path,
+    names: Sequence[str],
+    horizons: Sequence[float],
+    size: int,
+    blank: float | None = KNOWING_NOTHING,
+) -> Iterator[Callback]:
     """Yields a callback of `ggpi.fit` that draws `metrics.jsonl` now and then, and draws it once more at the end.
 
-    A fit that is interrupted leaves the picture of what it did.
+    A fit that is interrupted leaves the picture of what it did. `blank` is what knowing nothing scores; None for losses
+    that are no likelihoods.
     """
     drawn = time.monotonic()
 
     def callback(report: Report) -> None:
         nonlocal drawn
         if time.monotonic() - drawn > EVERY:
-            draw(out, names, horizons, size)
+            draw(out, names, horizons, size, blank)
             drawn = time.monotonic()
 
     try:
         yield callback
     finally:
-        draw(out, names, horizons, size)
+        draw(out, names, horizons, size, blank)
 
 
-def draw(out: Path, names: Sequence[str], horizons: Sequence[float], size: int) -> None:
+def draw(
+    out: Path,
+    names: Sequence[str],
+    horizons: Sequence[float],
+    size: int,
+    blank: float | None = KNOWING_NOTHING,
+) -> None:
     """Writes `losses.png` beside `metrics.jsonl`, if there is anything to draw."""
     path = out / "metrics.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     if not lines:
         return
     with replacing(out / "losses.png") as aside:
-        picture([json.loads(line) for line in lines], names, horizons, size).savefig(
-            aside, format="png", dpi=150
-        )
+        canvas = picture([json.loads(line) for line in lines], names, horizons, size, blank)
+        canvas.savefig(aside, format="png", dpi=150)
 
 
 def picture(
-    rows: Sequence[dict[str, Any]], names: Sequence[str], horizons: Sequence[float], size: int
+    rows: Sequence[dict[str, Any]],
+    names: Sequence[str],
+    horizons: Sequence[float],
+    size: int,
+    blank: float | None = KNOWING_NOTHING,
 ) -> Figure:
     """A panel for each horizon, and in it a line for each policy: held out, and faint what it was trained on."""
     steps = [row["step"] for row in rows]
@@ -66,19 +82,22 @@ def picture(
             marker = "o" if len(steps) == 1 else ""
             ax.plot(steps, held_out[:, h, k], dashes, color=colour, marker=marker, label=name)
             ax.plot(steps, loss[:, h, k], color=colour, alpha=0.3, linewidth=0.8)
-        ax.axhline(KNOWING_NOTHING, color=style.GREY, linestyle=":", linewidth=1)
+        if blank is not None:
+            ax.axhline(blank, color=style.GREY, linestyle=":", linewidth=1)
         ax.set_title(f"horizon {horizon:g}", fontsize=9, color=style.INK)
         ax.set_xlabel("training step", fontsize=8, color=style.INK)
-    axes[0, 0].annotate(
-        "mean and spread only",
-        (0.99, KNOWING_NOTHING),
-        (0, 2),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        ha="right",
-        fontsize=7,
-        color="grey",
-    )
-    axes[0, 0].set_ylabel("held-out loss (faint: training)\nnats per coordinate", fontsize=8, color=style.INK)
+    if blank is not None:
+        axes[0, 0].annotate(
+            "mean and spread only",
+            (0.99, blank),
+            (0, 2),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            fontsize=7,
+            color="grey",
+        )
+    unit = "per coordinate" if blank is None else "nats per coordinate"
+    axes[0, 0].set_ylabel(f"held-out loss (faint: training)\n{unit}", fontsize=8, color=style.INK)
     axes[0, -1].legend(fontsize=7, frameon=False)
     return canvas

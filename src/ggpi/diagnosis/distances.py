@@ -1,7 +1,7 @@
 """Distances between two clouds of points, each an equally weighted sample of a distribution.
 
-    energy:        2 E|X − Y| − E|X − X′| − E|Y − Y′|          0 only for equal distributions
-    Wasserstein:   min over matchings of the mean |x − y|      of the clouds themselves
+    energy:   2 E|X − Y| − E|X − X′| − E|Y − Y′|          0 only for equal distributions
+    EMD:      min over matchings of the mean |x − y|      of the clouds themselves: optimal transport, Wasserstein-1
 
 Both are in the clouds' units: scale the coordinates of a state first, if they are of different kinds. Clouds of
 several pairs (x, a) are arrays [P, n, D], and their distance is the mean over pairs.
@@ -28,16 +28,22 @@ def energy_distance(x: ArrayLike, y: ArrayLike) -> float:
     return float(2 * cdist(x, y).mean() - _within(x) - _within(y))
 
 
-def wasserstein(x: ArrayLike, y: ArrayLike) -> float:
-    """The mean distance under the best matching of two clouds [n, D] of one size; O(n³).
+def emd(x: ArrayLike, y: ArrayLike) -> float:
+    """The earth mover's distance of two clouds [n, D] of one size: the mean distance under the best matching, exact.
 
-    Two clouds of one distribution are apart as well, by less the larger they are.
+    Two clouds of one distribution are apart as well, by less the larger they are: compare clouds of one size. The cost
+    is O(n³) time and O(n²) memory, on one core about 15 ms for n = 512 and 5 s for n = 2048.
     """
     x, y = _clouds(x, y)
     if len(x) != len(y):
         raise ValueError(f"a matching needs clouds of one size, got {len(x)} and {len(y)} points")
     apart = cdist(x, y)
     return float(apart[linear_sum_assignment(apart)].mean())
+
+
+def emds(x: Clouds, y: Clouds) -> Float[np.ndarray, "P"]:
+    """The EMD of the two clouds of each pair."""
+    return np.array([emd(a, b) for a, b in zip(x, y, strict=True)])
 
 
 def mean_energy(x: Clouds, y: Float[np.ndarray, "P m D"], scale: ArrayLike = 1.0) -> float:

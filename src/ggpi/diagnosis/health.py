@@ -3,6 +3,7 @@
 action     energy distance of μ(·|x, a) and μ(·|x, a′): 0 for a model that ignores the first action
 state      distance correlation of x and X ∼ μ(·|x, a): 0 for a model that collapsed to the marginal of states
 data       share of samples that are far from all visited states
+walls      share of samples that are impossible, where the environment can tell
 horizons   μ_γ = (1−γ)/(1−β) μ_β + (γ−β)/(1−β) μ_γ ⊗_π μ_β: 0 for models that agree with each other
 """
 
@@ -89,6 +90,18 @@ def off_data(truth: Truth, drawn: Clouds) -> dict[str, float]:
     parts = {"off_data": drawn, "off_data_floor": truth.again}
     return {
         name: float((_distance(near, points / scale) > limit).mean())
+        for name, points in parts.items()
+        if points is not None
+    }
+
+
+def impossible(truth: Truth, drawn: Clouds) -> dict[str, float]:
+    """The share of samples that cannot be states, such as places inside walls; only where the environment can tell."""
+    if truth.possible is None:
+        return {}
+    parts = {"impossible": drawn, "impossible_floor": truth.again}
+    return {
+        name: float(1 - np.mean(truth.possible(points)))
         for name, points in parts.items()
         if points is not None
     }

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from ggpi._jax.jit import jit
 from ggpi.diagnosis.samples import typed
 from ggpi.diagnosis.truth import Truth, scales
-from ggpi.ghm.abstract import AbstractDensityGHM
+from ggpi.ghm.abstract import AbstractDensity
 from ggpi.types import GHM, Key
 
 NUM_SAMPLES = 64
@@ -52,7 +52,7 @@ def row_scores(
     model: GHM, states: Array, actions: Array, targets: Array, key: Key, num_samples: int
 ) -> dict[str, Array]:
     """The scores that a model has, of each row [n]; none for models that can only be sampled."""
-    if isinstance(model, AbstractDensityGHM):
+    if isinstance(model, AbstractDensity):
         return {"nll": -jax.vmap(model.log_prob)(targets, states, actions)}
     if not isinstance(model, LatentGHM):
         return {}

@@ -11,8 +11,14 @@ import jax
 import numpy as np
 
 from ggpi.data import Transitions
-from ggpi.diagnosis.health import action_sensitivity, horizon_consistency, off_data, state_dependence
-from ggpi.diagnosis.measures import compare, measure
+from ggpi.diagnosis.health import (
+    action_sensitivity,
+    horizon_consistency,
+    impossible,
+    off_data,
+    state_dependence,
+)
+from ggpi.diagnosis.measures import compare, measure, value_mse
 from ggpi.diagnosis.samples import draw_at
 from ggpi.diagnosis.truth import RECORDED, VISITED, Source, Truth, recorded_futures, true_futures
 from ggpi.diagnosis.verdict import judge
@@ -71,7 +77,8 @@ def _about(ghms: GHMs, policy: Policy, k: int, alpha: float | None, truth: Truth
     drawn = draw_at(model, truth, key=keys[0])
     facts = measure(model, truth, drawn, key=keys[1])
     facts |= action_sensitivity(model, truth, key=keys[2]) | state_dependence(truth, drawn)
-    facts |= off_data(truth, drawn)
+    facts |= off_data(truth, drawn) | impossible(truth, drawn)
+    facts |= value_mse(truth, drawn, ghms.horizon(alpha))
     if alpha is not None:
         far, beta = ghms.segment(k, None), ghms.horizon(alpha)
         facts |= horizon_consistency(model, far, policy, beta, ghms.gamma, truth, key=keys[3])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from ggpi.data import Transitions
 from ggpi.diagnosis.distances import Clouds
 from ggpi.diagnosis.replay import NotRepeatableError, Replay
 from ggpi.envs import Environment, GymEnv, GymVectorEnv, Pendulum
-from ggpi.envs.environment import Dynamics
+from ggpi.envs.environment import Confined, Dynamics
 from ggpi.envs.making import make
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.learning.targets import followed_steps, why_loose
@@ -57,6 +57,8 @@ class Truth:
     """Futures after the other action, with the T and the random numbers of `future`; None for recorded ones."""
     visited: Float[np.ndarray, "M D"] | None = None
     """States of other episodes, among which samples should lie."""
+    possible: Callable[[np.ndarray], np.ndarray] | None = None
+    """Which of states [..., D] can occur, where the environment can tell."""
 
     @property
     def rows(self) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +152,7 @@ def true_futures(
     if environment is not None:
         state, action = _met(environment, policies, num_pairs, seed)
         truth = _simulated(environment, policy, state, action, beta, num_samples, seed)
-        return replace(truth, visited=visited)
+        return replace(truth, visited=visited, possible=possible_in(environment))
     if not isinstance(env, VectorEnv):
         with (
             contextlib.suppress(NotRepeatableError),
@@ -159,6 +161,11 @@ def true_futures(
             return replace(_replayed(replay, policy, beta, num_samples), visited=visited)
     data = collect(env, [policy], 20 * RECORDED, keys=keys, seed=seed)
     return replace(recorded_futures(data, 0, beta, RECORDED, seed=seed), visited=visited)
+
+
+def possible_in(environment: object) -> Callable[[np.ndarray], np.ndarray] | None:
+    """The environment's own `possible`, if it has one."""
+    return environment.possible if isinstance(environment, Confined) else None
 
 
 def _environment_of(source: Environment | str | gymnasium.Env | VectorEnv) -> Environment | None:

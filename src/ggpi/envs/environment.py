@@ -46,6 +46,15 @@ class Environment(Protocol):
     def step(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator, /) -> np.ndarray: ...
 
 
+@runtime_checkable
+class Confined(Protocol):
+    """An environment that can tell states that cannot occur, such as places inside walls."""
+
+    def possible(self, states: ArrayLike) -> np.ndarray:
+        """Which of states [..., D] can occur [...]; of a state that is not finite, False."""
+        ...
+
+
 class GymEnv(gymnasium.Env):
     """A Gymnasium environment without reward; episodes are truncated after `max_steps`.
 

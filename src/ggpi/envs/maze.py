@@ -83,6 +83,10 @@ class PointMaze:
         inside = (np.abs(places[..., 0, :]) <= self.size / 2).all(axis=-1)
         return np.asarray(inside & (np.hypot(gaps[..., 0], gaps[..., 1]) > margin).all(axis=-1))
 
+    def possible(self, states: ArrayLike) -> np.ndarray:
+        """Which of states [..., 4] have the ball's centre inside the maze and not inside a wall."""
+        return self.is_free(np.asarray(states)[..., :2], 0.0)
+
     @cached_property
     def observation_space(self) -> Box:
         high = np.append(self.size / 2, [FASTEST + 1, FASTEST + 1]).astype(np.float32)

@@ -43,6 +43,10 @@ class PointMass:
         """First states: at rest, anywhere in the box."""
         return np.concatenate([rng.uniform(-1, 1, (n, 2)), np.zeros((n, 2))], axis=1)
 
+    def possible(self, states: ArrayLike) -> np.ndarray:
+        """Which of states [..., 4] are inside the box."""
+        return np.asarray((np.abs(np.asarray(states)[..., :2]) <= 1).all(axis=-1))
+
     def step(
         self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
     ) -> np.ndarray:

@@ -49,7 +49,11 @@ class AbstractGHM(eqx.Module):
         target: Float[Array, "B D"],
         noise: Float[Array, "B n"],
     ) -> Float[Array, "B"]:
-        """−log μ(target|x, a), or a sample of an upper bound of it, in the units of the frame (`frame.change`)."""
+        """What training on a target minimises.
+
+        −log μ(target|x, a) or a sample of an upper bound of it, in the units of the frame (`frame.change`); models
+        that follow a path regress a field instead.
+        """
 
     @property
     def working_size(self) -> int:
@@ -86,7 +90,7 @@ class AbstractGHM(eqx.Module):
         return self.push(jnp.asarray(state), jnp.asarray(action), jax.random.normal(key, (self.noise_size,)))
 
 
-class AbstractDensityGHM(AbstractGHM):
+class AbstractDensity(eqx.Module):
     """A model whose density can be computed, as LL2TD needs."""
 
     @abstractmethod
@@ -94,6 +98,10 @@ class AbstractDensityGHM(AbstractGHM):
         self, target: Float[Array, "D"], state: Float[Array, "D"], action: Num[Array, "*A"]
     ) -> Float[Array, ""]:
         """log μ(target|x, a), in raw units."""
+
+
+class AbstractDensityGHM(AbstractGHM, AbstractDensity):
+    """A model that is trained by its density."""
 
     @property
     def loss_noise_size(self) -> int:

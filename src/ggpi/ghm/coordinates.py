@@ -95,6 +95,10 @@ class Frame(eqx.Module):
             target = target.at[..., places].set(_orthonormal(target[..., places]))
         return target
 
+    def displacement(self, state: Vectors, other: Vectors) -> Float[Array, "*b D"]:
+        """`change` from a state minus `change` from another one to the same target: 0 where states are predicted."""
+        return jnp.array(self.from_state) * (jnp.asarray(other) - state) / _fixed(self.target_scale)
+
     @property
     def log_volume(self) -> Float[Array, "*k"]:
         """log |dx′/dy|: a density of x′ is that of y divided by this volume."""

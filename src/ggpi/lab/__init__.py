@@ -76,6 +76,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.models.losses",
         "Fig 5 right, Fig 18: VAEs and flows trained by CEMC, CETD and LL2TD",
     ),
+    "td-flows": (
+        "ggpi.lab.models.td_flows",
+        "Flow matching by temporal differences at γ = 0.99, against VAEs and spline flows",
+    ),
     "ghm-vs-one-step": (
         "ggpi.lab.models.one_step",
         "Fig 17: a GHM against a one-step model unrolled for a geometric time",

@@ -29,6 +29,7 @@ from ggpi.data.memory import is_mapped, within_memory
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.vae import VAEConfig
+from ggpi.learning.flow_losses import DirectLoss, NextStateCFM, PathLoss
 from ggpi.learning.log import Callback, Report, TrainingLog
 from ggpi.learning.loop import run_chunk, score
 from ggpi.learning.losses import CEMC, CETD, Loss
@@ -82,8 +83,9 @@ def fit(
         recipe: model, loss and the numbers of the optimiser; `CPU` and `PAPER` are in `ggpi.learning.recipe`.
         spec: names of the state's coordinates, and which of them are positions or rotations.
         out: directory of this training; one process at a time may write to it.
-        model: instead of the recipe's: "vae", "flow", or a config with `build`.
-        loss: instead of the recipe's: "cetd", "cemc", "ll2td", or any `ggpi.learning.losses.Loss`.
+        model: instead of the recipe's: "vae", "flow", "flow-matching", "diffusion", or a config with `build`.
+        loss: instead of the recipe's: "cetd", "cemc", "ll2td"; for flow matching "td2-cfm" (its default), "td-cfm",
+            "td-cfm-c", "mc-cfm"; for diffusion "td2-dd" (its default), "td-dd"; or any `ggpi.learning.losses.Loss`.
         steps: instead of the recipe's.
         batch_size: instead of the recipe's.
         learning_rate: instead of the recipe's.
@@ -129,13 +131,14 @@ def _check(inputs: Inputs, is_saved: bool) -> None:
     check_policies(policies, np.asarray(data.state[:1], np.float32), space_of(data, policies), "the data")
     if is_saved:
         check_savable(tuple(policies), "policies")
-    if isinstance(loss, CETD):
+    if isinstance(loss, CETD | PathLoss):
         warn_if_loose(data, len(policies), loss.n_step)
 
 
 def _fit_one_step(inputs: Inputs, log: TrainingLog, callbacks: Sequence[Callback]) -> AbstractGHM:
     """The model at horizon 0, of all transitions: the next state does not depend on the policy."""
-    recipe = replace(inputs.recipe, loss=CETD(n_step=1))
+    is_regression = isinstance(inputs.recipe.loss, PathLoss | DirectLoss)
+    recipe = replace(inputs.recipe, loss=NextStateCFM() if is_regression else CETD(n_step=1))
     key = jax.random.fold_in(inputs.key, 2**31 - 3)
     inputs = replace(inputs, policies=inputs.policies[:1], horizons=(0.0,), recipe=recipe, key=key)
     return part_of(_train(inputs, log, ["next state"], callbacks, "next state"), 0)

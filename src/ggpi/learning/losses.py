@@ -24,7 +24,7 @@ from ggpi._jax.batching import over_models
 from ggpi._jax.densities import log_normal
 from ggpi._jax.random import quick
 from ggpi.data import Transitions
-from ggpi.ghm.abstract import AbstractDensityGHM, AbstractGHM
+from ggpi.ghm.abstract import AbstractDensity, AbstractGHM
 from ggpi.ghm.coordinates import SMALLEST_SCALE
 from ggpi.learning.targets import Dataset, draw_rows, follow, n_step_dataset, trajectory_dataset
 from ggpi.policies.bank import PolicyBank
@@ -178,7 +178,7 @@ class LL2TD:
         self, models: AbstractGHM, slow: AbstractGHM, problem: Problem, batch_size: int, *, key: Key
     ) -> tuple[Float[Array, "M"], Batch]:
         row_key, action_key, model_key = jax.random.split(key, 3)
-        data, bank, models = problem.data, problem.bank, _with_density(models)
+        data, bank = problem.data, problem.bank
         rows = draw_rows(data, problem.num_horizons, batch_size, key=row_key)
         x, a, following = data.state[rows], data.action[rows], data.next_state[rows]
         acted = act(bank, following, key=action_key)
@@ -194,9 +194,6 @@ class LL2TD:
 
     def slow_copy(self, slow: AbstractGHM | None, models: AbstractGHM, step: Step) -> AbstractGHM | None:
         return _slow_copy(slow, models, step, None, self.copy_every)
-
-
-LOSSES: dict[str, Loss] = {"cetd": CETD(), "cemc": CEMC(), "ll2td": LL2TD()}
 
 
 def cross_entropy(models: AbstractGHM, batch: Batch, *, key: Key) -> Float[Array, "M"]:
@@ -226,14 +223,8 @@ def _push(model: AbstractGHM, state: Array, action: Array, noise: Array) -> Arra
     return model.push(state, action, noise)
 
 
-def _log_prob(model: AbstractDensityGHM, target: Array, state: Array, action: Array) -> Array:
+def _log_prob(model: AbstractDensity, target: Array, state: Array, action: Array) -> Array:
     return model.log_prob(target, state, action)
-
-
-def _with_density(models: AbstractGHM) -> AbstractDensityGHM:
-    if not isinstance(models, AbstractDensityGHM):
-        raise TypeError(f"LL2TD needs densities, which a {type(models).__name__} does not have; use a flow")
-    return models
 
 
 def _slow_copy(
@@ -249,9 +240,14 @@ def _slow_copy(
     if slow is None:
         return jax.tree.map(jnp.array, models)
     if ema_decay is not None:
-        return jax.tree.map(lambda old, new: ema_decay * old + (1 - ema_decay) * new, slow, models)
+        return running_mean(slow, models, 1 - ema_decay)
     is_due = (step + 1) % (copy_every or 1) == 0
     return jax.tree.map(lambda old, new: jnp.where(is_due, new, old), slow, models)
+
+
+def running_mean(slow: AbstractGHM, models: AbstractGHM, rate: float | Float[Array, ""]) -> AbstractGHM:
+    """The slow copy, moved towards the models; what both have in common, such as their frames, stays bit for bit."""
+    return jax.tree.map(lambda old, new: old + rate * (new - old), slow, models)
 
 
 def _scale(changes: Float[Array, "N D"]) -> Float[Array, "D"]:

@@ -21,7 +21,7 @@ from ggpi.data import StateSpec, Transitions
 from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.learning.loop import Training, TrainState, initial_state
 from ggpi.learning.losses import Problem
-from ggpi.learning.recipe import Recipe
+from ggpi.learning.recipe import Recipe, check_suited
 from ggpi.learning.targets import Dataset
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.checks import space_of
@@ -57,6 +57,8 @@ class Inputs:
             raise ValueError(
                 f"{len(self.data)} transitions are fewer than a batch of {self.recipe.batch_size}"
             )
+        frame = _frame(self.data[:2], 0.0, self.spec, self.recipe, self.num_actions)
+        check_suited(self.recipe.loss, self.recipe.model.build(frame, key=self.key))
 
     @property
     def num_actions(self) -> int | None:

@@ -7,11 +7,15 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.abstract import AbstractDensity, AbstractGHM
 from ggpi.ghm.coordinates import Frame, Predict
+from ggpi.ghm.diffusion import Diffusion, DiffusionConfig
+from ggpi.ghm.flow_matching import FlowMatching, FlowMatchingConfig
+from ggpi.ghm.paths import AbstractPathGHM
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig
-from ggpi.learning.losses import CETD, LOSSES, Loss
+from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM
+from ggpi.learning.losses import CEMC, CETD, LL2TD, Loss
 from ggpi.types import Key, whole
 
 T = TypeVar("T")
@@ -36,7 +40,25 @@ class ModelConfig(Protocol):
         ...
 
 
-MODELS: dict[str, ModelConfig] = {"vae": VAEConfig(), "flow": FlowConfig()}
+MODELS: dict[str, ModelConfig] = {
+    "vae": VAEConfig(),
+    "flow": FlowConfig(),
+    "flow-matching": FlowMatchingConfig(),
+    "diffusion": DiffusionConfig(),
+}
+LOSSES: dict[str, Loss] = {
+    "cetd": CETD(),
+    "cemc": CEMC(),
+    "ll2td": LL2TD(),
+    "mc-cfm": MCCFM(),
+    "td-cfm": TDCFM(),
+    "td-cfm-c": CoupledTDCFM(),
+    "td2-cfm": TD2CFM(),
+    "td-dd": TDDD(),
+    "td2-dd": TD2DD(),
+}
+DEFAULT_LOSSES: dict[type, str] = {FlowMatchingConfig: "td2-cfm", DiffusionConfig: "td2-dd"}
+"""The losses of models that "cetd" does not train."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,11 +107,39 @@ PAPER = Recipe(
 def changed(
     recipe: Recipe, *, model: str | ModelConfig | None, loss: str | Loss | None, **numbers: Any
 ) -> Recipe:
-    """The recipe with what is not None in its place; models and losses may be given by their names."""
-    changes = {"model": _named(model, MODELS, "model"), "loss": _named(loss, LOSSES, "loss"), **numbers}
+    """The recipe with what is not None in its place; models and losses may be given by their names.
+
+    A model of another kind than the recipe's brings its own loss, unless one is given.
+    """
+    model, loss = _named(model, MODELS, "model"), _named(loss, LOSSES, "loss")
+    if loss is None and model is not None and type(model) is not type(recipe.model):
+        loss = LOSSES[DEFAULT_LOSSES[type(model)]] if type(model) in DEFAULT_LOSSES else None
+    changes = {"model": model, "loss": loss, **numbers}
     return dataclasses.replace(
         recipe, **{name: value for name, value in changes.items() if value is not None}
     )
+
+
+def check_suited(loss: Loss, model: AbstractGHM) -> None:
+    """Raises for a loss that a model cannot be trained with."""
+    name, kind = type(loss).__name__, type(model).__name__
+    for losses, needed, why, advice in (
+        (LL2TD, AbstractDensity, "needs densities", "use the model flow"),
+        (TDDD | TD2DD, Diffusion, "regresses noise", "use the model diffusion"),
+        (
+            TDCFM | CoupledTDCFM | TD2CFM | MCCFM,
+            FlowMatching,
+            "regresses velocities",
+            "use the model flow-matching",
+        ),
+    ):
+        if isinstance(loss, losses) and not isinstance(model, needed):
+            raise TypeError(f"{name} {why}, which a {kind} does not have; {advice}")
+    if isinstance(loss, CETD | CEMC) and isinstance(model, AbstractPathGHM):
+        better = "td2-cfm or td2-dd" if isinstance(loss, CETD) else "mc-cfm, td2-cfm or td2-dd"
+        raise TypeError(
+            f"{name} needs likelihoods, but a {kind} is trained by regression; use the loss {better}"
+        )
 
 
 def _named(value: str | T | None, known: Mapping[str, T], what: str) -> T | None:

@@ -22,6 +22,7 @@ from ggpi.cli.main import main
 from ggpi.cli.policy_files import read_policies
 from ggpi.data import write_npy, write_npz
 from ggpi.ghm import GHMs
+from ggpi.learning.flow_losses import TD2CFM, TDDD
 from ggpi.learning.recipe import Recipe
 from ggpi.policies import direction_policies, pendulum_policies
 
@@ -153,6 +154,10 @@ def test_options_reach_the_training(folder, capsys, monkeypatch):
     np.testing.assert_array_equal(policy.sample(state, key=jax.random.key(0)), policy.mode(state))
     assert fit(*given[:-1], "others", "--model", "flow", "--loss", "ll2td") == 130
     assert said["recipe"] == Recipe(ggpi.ghm.spline_flow.FlowConfig(), ggpi.learning.losses.LL2TD())
+    assert fit(*given[:-1], "flow-matching", "--model", "flow-matching", "--n-step", "5") == 130
+    assert said["recipe"] == Recipe(ggpi.FlowMatchingConfig(), TD2CFM(n_step=5))
+    assert fit(*given[:-1], "diffusion", "--model", "diffusion", "--loss", "td-dd") == 130
+    assert said["recipe"] == Recipe(ggpi.DiffusionConfig(), TDDD())
     assert fit(*given[:-1], "plain") == 130
     assert said["recipe"] == Recipe()
 
@@ -293,10 +298,12 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--learning-rate", "-1"], "learning_rate is a number from 0, got -1"),
         (
             [*PENDULUM, "--loss", "cemc", "--n-step", "2"],
-            "--n-step is an option of the loss cetd, not of cemc",
+            "--n-step is an option of the losses cetd, td-cfm, td-cfm-c, td2-cfm, td-dd, td2-dd, not of cemc",
         ),
         ([*PENDULUM, "--model", "flow", "--kl-weight", "2"], "--kl-weight is an option of the model vae"),
-        ([*PENDULUM, "--loss", "ll2td"], "--loss ll2td needs densities, which a VAE does not have"),
+        ([*PENDULUM, "--loss", "ll2td"], "--loss ll2td needs densities, which a vae does not have"),
+        ([*PENDULUM, "--loss", "td2-cfm"], "--model vae is trained by --loss cetd or cemc, not by td2-cfm"),
+        ([*PENDULUM, "--model", "diffusion", "--loss", "td2-cfm"], "is trained by --loss td2-dd or td-dd"),
         ([*PENDULUM, "--model", "gan"], "--model"),
         (["--env", "Pendulum-v1", "--policies", "swing.zip:missing.pkl"], "missing.pkl"),
         ([*PENDULUM, "--relative", "x"], "no part of the state is called 'x'; there are cos, sin, speed"),

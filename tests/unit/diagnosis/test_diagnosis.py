@@ -89,7 +89,7 @@ def test_the_exact_model_is_as_near_to_the_truth_as_the_truth(healthy):
     """Bounds are seven and more deviations over ten seeds away from their means; dependences vary by 0.03 and 0.015."""
     for about in healthy:
         assert about["energy"] < about["energy_floor"] + 0.01  # differs by 0.0004 ± 0.0008
-        assert about["wasserstein"] < 2 * about["wasserstein_floor"]  # 1.04 ± 0.07 times
+        assert about["emd"] < 2 * about["emd_floor"]  # 1.04 ± 0.07 times
         assert about["value_error"] < 2 * about["value_error_floor"]  # 1.00 ± 0.11 times
         assert about["mean_error"] < 0.13  # 0.026 ± 0.012
         assert about["spread_ratio"] == pytest.approx(1, abs=0.08)  # ± 0.01
@@ -133,7 +133,7 @@ def test_faults_are_found(healthy, fault, seen):
     bad, _ = numbers(models(far=exact(GAMMA, **fault)))
     assert seen(bad, healthy[0])
     assert bad["verdict"] != "good" and bad["why"]
-    assert bad["wasserstein"] > healthy[0]["wasserstein"]
+    assert bad["emd"] > healthy[0]["emd"]
 
 
 def test_a_model_that_ignores_the_first_action_looks_perfect_but_is_bad(healthy):

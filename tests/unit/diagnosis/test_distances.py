@@ -1,17 +1,19 @@
 """Distances of clouds, against closed forms and other code."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.stats
 
-from ggpi.diagnosis.distances import energy_distance, mean_energy, nearest, share_beyond, wasserstein
+from ggpi.diagnosis.distances import emd, energy_distance, mean_energy, nearest, share_beyond
 
 RNG = np.random.default_rng(0)
 
 
 def test_on_a_line_both_agree_with_scipy():
     x, y = RNG.normal(size=40), RNG.normal(1, 2, 40)
-    assert wasserstein(x[:, None], y[:, None]) == pytest.approx(scipy.stats.wasserstein_distance(x, y))
+    assert emd(x[:, None], y[:, None]) == pytest.approx(scipy.stats.wasserstein_distance(x, y))
     biased = scipy.stats.energy_distance(x, y) ** 2
     within = sum(np.abs(z[:, None] - z).mean() / 39 for z in (x, y))
     assert energy_distance(x[:, None], y[:, None]) == pytest.approx(biased - within)
@@ -19,8 +21,20 @@ def test_on_a_line_both_agree_with_scipy():
 
 def test_a_shift_is_its_length():
     x = RNG.normal(size=(30, 3))
-    assert wasserstein(x, x[::-1]) == 0
-    assert wasserstein(x, x + np.array([3, 0, 4])) == pytest.approx(5)
+    assert emd(x, x[::-1]) == 0
+    assert emd(x, x + np.array([3, 0, 4])) == pytest.approx(5)
+
+
+@pytest.mark.parametrize("n", range(2, 8))
+def test_the_emd_is_the_least_over_all_permutations(n):
+    x, y = RNG.normal(size=(n, 3)), RNG.normal(0.5, 2, (n, 3))
+    costs = [np.linalg.norm(x - y[list(order)], axis=1).mean() for order in itertools.permutations(range(n))]
+    assert emd(x, y) == pytest.approx(min(costs))
+
+
+def test_the_emd_on_a_line_matches_sorted_points():
+    x, y = RNG.normal(size=512), RNG.exponential(size=512)
+    assert emd(x[:, None], y[:, None]) == pytest.approx(np.abs(np.sort(x) - np.sort(y)).mean())
 
 
 def test_the_energy_distance_is_unbiased():
@@ -37,7 +51,7 @@ def test_the_energy_distance_is_unbiased():
 
 def test_bad_input():
     with pytest.raises(ValueError, match="one size"):
-        wasserstein(np.zeros((3, 2)), np.zeros((4, 2)))
+        emd(np.zeros((3, 2)), np.zeros((4, 2)))
     with pytest.raises(ValueError, match="shapes"):
         energy_distance(np.zeros((3, 2)), np.zeros((4, 3)))
     with pytest.raises(ValueError, match="not finite"):

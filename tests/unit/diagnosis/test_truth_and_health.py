@@ -13,13 +13,31 @@ from scipy import stats
 from scipy.spatial.distance import cdist
 
 from ggpi.data import Transitions
-from ggpi.diagnosis import Truth, recorded_futures
+from ggpi.diagnosis import Truth, recorded_futures, true_futures
 from ggpi.diagnosis.distances import energy_distance
-from ggpi.diagnosis.health import action_sensitivity, distance_correlation, horizon_consistency, off_data
-from ggpi.diagnosis.measures import clouds, displacement, distances, measure, moments, summary
+from ggpi.diagnosis.health import (
+    action_sensitivity,
+    distance_correlation,
+    horizon_consistency,
+    impossible,
+    off_data,
+)
+from ggpi.diagnosis.measures import (
+    clouds,
+    displacement,
+    distances,
+    measure,
+    moments,
+    reward_features,
+    summary,
+    value_errors,
+    value_mse,
+)
 from ggpi.diagnosis.samples import draw
 from ggpi.diagnosis.truth import other_actions, scales
+from ggpi.envs import Pendulum, PointMass
 from ggpi.ghm.abstract import AbstractDensityGHM
+from ggpi.policies.linear import direction_policies, pendulum_policies
 
 KEY = jax.random.key(0)
 
@@ -252,7 +270,7 @@ def test_distances_are_of_displacements_in_units_of_their_spread():
     wanted = np.mean([energy_distance(x / unit, y / unit) for x, y in zip(moved, modelled, strict=True)])
     assert found["energy"] == pytest.approx(wanted)
     ranked = np.abs(np.sort(moved, axis=1) - np.sort(modelled, axis=1)).mean() / unit
-    assert found["wasserstein"] == pytest.approx(ranked)
+    assert found["emd"] == pytest.approx(ranked)
 
 
 def test_errors_of_values_are_linear_in_the_futures():
@@ -265,6 +283,50 @@ def test_errors_of_values_are_linear_in_the_futures():
     ]
     assert errors[0] == pytest.approx(0, abs=1e-12) and errors[2] > 0.1
     assert errors[1] == pytest.approx(errors[2] / 2, rel=1e-9)
+
+
+def gaussian_value(mean, spread, truth):
+    """E √2 cos(w·z + b) of each random reward, z ∼ N(mean, spread²) in one dimension, normalised by the truth."""
+    centre, unit = truth.future.mean(), truth.future.std()
+    w, b = reward_features(1)
+    return np.sqrt(2) * np.exp(-((w[0] * spread / unit) ** 2) / 2) * np.cos(w[0] * (mean - centre) / unit + b)
+
+
+@pytest.mark.parametrize("shape", [(400, 25, 1), (10_000, 1, 1)], ids=["many futures", "single futures"])
+@pytest.mark.parametrize(("mean", "spread"), [(0.0, 1.0), (0.2, 1.0), (0.0, 1.5)])
+def test_errors_of_values_are_unbiased(shape, mean, spread):
+    """Against the closed form of a Gaussian: within 7 standard errors, over pairs or over 40 repetitions."""
+    rng, beta, found, wanted = np.random.default_rng(3), 0.9, [], []
+    for _ in range(1 if shape[1] > 1 else 40):
+        truth = Truth(np.zeros((shape[0], 1)), np.zeros((shape[0], 1)), rng.normal(size=shape))
+        found.append(value_errors(truth, rng.normal(mean, spread, shape), beta))
+        apart = gaussian_value(mean, spread, truth) - gaussian_value(0.0, 1.0, truth)
+        wanted.append((apart**2).mean() / (1 - beta) ** 2)
+    found = np.concatenate(found)
+    assert abs(found.mean() - np.mean(wanted)) < 7 * found.std() / len(found) ** 0.5
+
+
+def test_the_floor_of_the_values_is_of_the_second_set():
+    truth = pairs()
+    both = value_mse(truth, truth.again, 0.9)
+    assert both["value_mse"] == both["value_mse_floor"]
+    assert set(value_mse(replace(truth, again=None), truth.again, 0.9)) == {"value_mse"}
+
+
+def test_impossible_samples_are_counted_where_the_environment_can_tell():
+    assert impossible(pairs(), pairs().again) == {}
+    still = np.zeros((2, 4, 4))
+    truth = Truth(still[:, 0], still[:, 0, :2], still, still, possible=PointMass().possible)
+    drawn = still.copy()
+    drawn[0, :, 0], drawn[1, :3, 1] = [0.5, 1.0, 1.01, np.nan], [-1.2, -1.0, 7.0]
+    assert impossible(truth, drawn) == {"impossible": 0.5, "impossible_floor": 0.0}
+
+
+def test_a_simulated_truth_knows_what_is_possible():
+    sizes = {"num_pairs": 2, "num_samples": 4}
+    truth = true_futures(PointMass(), direction_policies(), 0, 0.5, **sizes)
+    assert truth.possible is not None and truth.possible(truth.future).all()
+    assert true_futures(Pendulum(), pendulum_policies(), 0, 0.5, **sizes).possible is None
 
 
 def test_floors_are_of_the_truth_and_likelihoods_per_dimension():

@@ -38,6 +38,13 @@ def test_named_mazes(name, shape, num_free):
     assert len(world.walls) == (~world.free).sum()
 
 
+def test_places_in_walls_are_impossible():
+    world = PointMaze(CORNER)
+    places = np.array([[-1.0, 0.5], [1.0, -0.5], [-1.0, -0.5], [0.0, 1.2], [9.0, 0.0], [np.nan, 0.0]])
+    states = np.concatenate([places, np.full((6, 2), 3.0)], axis=1)
+    assert world.possible(states).tolist() == [True, True, False, False, False, False]
+
+
 def test_a_step_is_the_environments_own_steps_with_the_action_held():
     """Also along walls and above the limit of speed."""
     import gymnasium_robotics

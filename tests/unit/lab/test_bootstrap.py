@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ggpi.lab.bootstrap import mean_interval
+from ggpi.lab.bootstrap import mean_interval, paired_difference
 
 
 def test_interval_covers_the_mean_about_as_often_as_it_says():
@@ -21,3 +21,26 @@ def test_same_values_same_interval():
 def test_nothing_to_average(values):
     with pytest.raises(ValueError, match="at least one number"):
         mean_interval(values)
+
+
+def test_paired_differences_leave_out_what_both_have_in_common():
+    """Starts differ by far more than the methods; the interval of the difference does not see that."""
+    rng = np.random.default_rng(1)
+    starts, noise = 10 * rng.exponential(size=16), 0.01 * rng.normal(size=(2, 3, 16))
+    found = paired_difference(starts + noise[0], starts + 0.5 + noise[1])
+    assert found["mean"] == pytest.approx(-0.5, abs=0.02)
+    assert -0.53 < found["low"] < found["mean"] < found["high"] < -0.47
+    assert found["ratio"] == pytest.approx((starts.mean() + 0.5) / starts.mean(), rel=0.01)
+
+
+def test_a_seed_that_is_off_widens_the_interval_however_many_starts_there_are():
+    """All starts of a seed share its model: of three seeds, one at −3 is drawn three times with probability 1/27."""
+    apart = np.zeros((3, 1000)) + np.array([[0.0], [0.0], [-3.0]])
+    found = paired_difference(apart, np.zeros_like(apart))
+    assert (found["mean"], found["low"], found["high"], found["ratio"]) == (-1, -3, 0, None)
+
+
+@pytest.mark.parametrize("shapes", [((3,), (3,)), ((2, 3), (3, 2)), ((0, 2), (0, 2))])
+def test_pairs_that_do_not_match(shapes):
+    with pytest.raises(ValueError, match="of one shape"):
+        paired_difference(*map(np.zeros, shapes))

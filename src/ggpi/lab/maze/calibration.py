@@ -46,7 +46,7 @@ def _calibration_of(
         "horizon": horizon,
         "energy": mean_energy(true, ours),
         "energy_floor": mean_energy(true, again),
-        "wall": float(1 - maze.is_free(ours, 0.0).mean()),
+        "wall": float(1 - maze.possible(drawn).mean()),
         "far": share_beyond(true, ours, FAR),
         "far_floor": share_beyond(true, again, FAR),
         "mean": float(along[1]["mean"][0] / along[0]["mean"][0]),

@@ -1,7 +1,8 @@
 """The maze's geometric horizon models: flows of four policies at two horizons, learned from random switching.
 
 Walls make the futures of a straight run end in points and edges, which flows follow better than VAEs: half the
-samples inside walls after the same time. Models are kept in the user's cache folder.
+samples inside walls after the same time; flow matching is there to be compared. Models are kept in the user's cache
+folder.
 """
 
 from dataclasses import dataclass, replace
@@ -11,10 +12,12 @@ import jax
 from ggpi.envs import GymVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.lab.cache import finished, kept
 from ggpi.lab.maze import tasks as maze
 from ggpi.learning.fitting import fit
+from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.losses import CETD
 from ggpi.learning.recipe import CPU, Recipe
 from ggpi.rollout.collection import collect
@@ -26,6 +29,11 @@ RECIPE = replace(
     steps=20_000,
     learning_rate=2e-3,
 )
+RECIPES = {
+    "flow": RECIPE,
+    "flow-matching": replace(RECIPE, model=FlowMatchingConfig(predict="state"), loss=TD2CFM(n_step=60)),
+}
+"""Spline flows by CETD, or flow matching by TD²-CFM; data, updates and batches are the same."""
 
 
 @dataclass(frozen=True)

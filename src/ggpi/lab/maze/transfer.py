@@ -11,6 +11,7 @@ models. Beside them: each policy alone, random switching, and a guide who knows 
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.calibration import calibration
-from ggpi.lab.maze.models import RECIPE, MazeFit, models
+from ggpi.lab.maze.models import RECIPES, MazeFit, models
 from ggpi.rewards import target
 from ggpi.types import Key
 
@@ -65,6 +66,8 @@ class Config:
     """The oracle's samples n for each GSP of depth 2: every one is true, so it needs fewer."""
     num_transitions: int = 1_000_000
     """Transitions that models learn from."""
+    model: Literal["flow", "flow-matching"] = "flow"
+    """Spline flows by CETD, or flow matching by TD²-CFM."""
     training_steps: int = 50_000
     """Steps of training."""
     num_pairs: int = 64
@@ -127,7 +130,7 @@ def calibrate(config: Config, seed: int) -> list[Metrics]:
 
 
 def _fit(config: Config, seed: int) -> MazeFit:
-    recipe = replace(RECIPE, steps=config.training_steps)
+    recipe = replace(RECIPES[config.model], steps=config.training_steps)
     return MazeFit(config.maze, seed, config.num_transitions, recipe)
 
 

@@ -10,6 +10,7 @@ policies are shared by all. `behaviour` is therefore the seed, and −1 for the 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 import jax
@@ -18,14 +19,18 @@ from numpy.typing import ArrayLike
 
 from ggpi.data import StateSpec, Transitions
 from ggpi.envs import GymVectorEnv, Pendulum, PointMass
+from ggpi.envs.maze import PointMaze
+from ggpi.ghm.coordinates import Predict
 from ggpi.policies import PolicyBank
-from ggpi.policies.linear import direction_policies, pendulum_policies
+from ggpi.policies.linear import direction_policies, maze_policies, pendulum_policies
 from ggpi.rollout.acting import act_at
 from ggpi.rollout.collection import collect
 from ggpi.rollout.episodes import Simulation, follow
 from ggpi.rollout.futures import simulate_futures
 from ggpi.types import Policy
 
+EPISODE = 60
+"""Steps of an episode."""
 SWITCH_EVERY = 40
 """Longest turn of a policy in the shared transitions."""
 FIRST_STEPS = 20
@@ -36,8 +41,8 @@ FIRST_STEPS = 20
 class Benchmark:
     """An environment whose futures can be simulated from any state."""
 
-    env: Callable[[int], Any]
-    """n copies of the environment, as `collect` takes it."""
+    env: Callable[[int, int], Any]
+    """n copies of the environment, as `collect` takes it, and the length of episodes; the ant's have their own."""
     dynamics: Any
     """`step(states, actions, rng)` from any states [n, D]."""
     policies: tuple[Policy, ...]
@@ -46,6 +51,8 @@ class Benchmark:
     """The policy whose models are learned."""
     shown: tuple[int, int]
     """The two coordinates of the state that figures show."""
+    predict: Predict = "change"
+    """What models predict where an experiment does not say: the change of state, or the state itself."""
 
     @property
     def policy(self) -> Policy:
@@ -70,7 +77,7 @@ def point_mass(evaluated: int = 0) -> Benchmark:
     """The point mass, pushed to the right so gently that few futures are at the wall, where there is no density."""
     world = PointMass(force=0.005)
     return Benchmark(
-        lambda n: GymVectorEnv(world, n, 60),
+        partial(GymVectorEnv, world),
         world,
         tuple(direction_policies()),
         world.spec,
@@ -83,7 +90,7 @@ def pendulum(evaluated: int = 0) -> Benchmark:
     """Gymnasium's Pendulum; swung up by pushes along its motion."""
     world = Pendulum()
     return Benchmark(
-        lambda n: GymVectorEnv(world, n, 60),
+        partial(GymVectorEnv, world),
         world,
         tuple(pendulum_policies()),
         world.spec,
@@ -99,11 +106,38 @@ def ant(evaluated: int = 0) -> Benchmark:
 
     policies = tuple(pretrained("ant-policies"))
     return Benchmark(
-        lambda n: SparseAntVector(n, target=None), AntDynamics(), policies, SPEC, evaluated, (0, 1)
+        lambda n, _: SparseAntVector(n, target=None), AntDynamics(), policies, SPEC, evaluated, (0, 1)
     )
 
 
-WORLDS: dict[str, Callable[[], Benchmark]] = {"point-mass": point_mass, "pendulum": pendulum, "ant": ant}
+def umaze(evaluated: int = 0) -> Benchmark:
+    """The maze and the policies of `maze-transfer`: four directions, each until a wall stops it."""
+    from ggpi.lab.maze.tasks import policies
+
+    world = PointMaze("UMaze")
+    return _maze(world, tuple(policies()), evaluated)
+
+
+def medium_maze(evaluated: int = 0) -> Benchmark:
+    """A ball that walks the loop of the maze Medium, or runs in one of four directions."""
+    from ggpi.lab.maze.patrol import MEDIUM_LOOP, patrol
+
+    world = PointMaze("Medium")
+    return _maze(world, (patrol(world, MEDIUM_LOOP), *maze_policies()), evaluated)
+
+
+def _maze(world: PointMaze, policies: tuple[Policy, ...], evaluated: int) -> Benchmark:
+    """Walls make places differ, so models predict the state itself."""
+    return Benchmark(partial(GymVectorEnv, world), world, policies, world.spec, evaluated, (0, 1), "state")
+
+
+WORLDS: dict[str, Callable[[], Benchmark]] = {
+    "point-mass": point_mass,
+    "pendulum": pendulum,
+    "ant": ant,
+    "umaze": umaze,
+    "medium-maze": medium_maze,
+}
 
 
 def check_worlds(names: tuple[str, ...]) -> None:
@@ -113,10 +147,12 @@ def check_worlds(names: tuple[str, ...]) -> None:
         raise ValueError(f"no environment is called {unknown}; there are {', '.join(WORLDS)}")
 
 
-def gather(world: Benchmark, num_shared: int, num_own: int, num_seeds: int, seed: int) -> Transitions:
-    """Transitions of all policies, shared by all seeds, and trajectories of π for each seed."""
-    shared = collect(world.env(32), world.policies, num_shared, switch_every=SWITCH_EVERY, seed=seed)
-    own = collect(world.env(32), [world.policy], num_own * num_seeds, seed=seed + 1)
+def gather(
+    world: Benchmark, num_shared: int, num_own: int, num_seeds: int, seed: int, length: int = EPISODE
+) -> Transitions:
+    """Transitions of all policies, shared by all seeds, and trajectories of π, of this length, for each seed."""
+    shared = collect(world.env(32, EPISODE), world.policies, num_shared, switch_every=SWITCH_EVERY, seed=seed)
+    own = collect(world.env(32, length), [world.policy], num_own * num_seeds, seed=seed + 1)
     episodes = own.episode.max() + 1
     belongs = own.episode * num_seeds // episodes
     return joined([relabelled(shared, np.full(len(shared), -1)), relabelled(own, belongs)])
@@ -141,6 +177,6 @@ def joined(parts: list[Transitions]) -> Transitions:
 
 def pairs(world: Benchmark, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """States and actions of the first steps of fresh trajectories of π, before walls and limits are reached."""
-    data = collect(world.env(32), [world.policy], max(8 * count, 6400), seed=seed)
+    data = collect(world.env(32, EPISODE), [world.policy], max(8 * count, 6400), seed=seed)
     rows = np.random.default_rng(seed).choice(np.flatnonzero(data.step < FIRST_STEPS), count, replace=False)
     return data.state[rows], data.action[rows]

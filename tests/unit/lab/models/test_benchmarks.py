@@ -8,6 +8,8 @@ from ggpi.lab.models.benchmarks import FIRST_STEPS, WORLDS, check_worlds, gather
 
 @pytest.fixture(params=WORLDS)
 def world(request):
+    if "maze" in request.param:
+        pytest.importorskip("gymnasium_robotics")
     return WORLDS[request.param]()
 
 
