@@ -221,7 +221,7 @@ def sampling(models, count: int = 4096) -> float:
     return min(seconds(lambda: push(models, x, a, noise).block_until_ready()) for _ in range(20))
 
 
-def peak_of_a_million(queue) -> None:
+def peak_of_a_million(queue, recipe: Recipe | None = None) -> None:
     """Peak memory, in GB, of preparing 10⁶ transitions and training on them; in a process of its own."""
     rng = np.random.default_rng(0)
     x, a = (rng.standard_normal((10**6, size), dtype=np.float32) for size in (STATES, ACTIONS))
@@ -229,7 +229,9 @@ def peak_of_a_million(queue) -> None:
     step = row % 100
     many = ggpi.Transitions(x, a, x + 0.1, step < 0, step == 99, row // 20 % 4, row // 100, step)
     spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
-    training, state = new_training(Inputs(policies(), many, HORIZONS, Recipe(), spec, jax.random.key(0)))
+    training, state = new_training(
+        Inputs(policies(), many, HORIZONS, recipe or Recipe(), spec, jax.random.key(0))
+    )
     run_chunk(training, state, first=0, count=5)[1].block_until_ready()
     queue.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
