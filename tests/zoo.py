@@ -50,7 +50,7 @@ class Specimen:
     truth: Callable[[int], np.ndarray]
     """n true futures at each pair, as vectors [pairs, n, D]."""
     trained: Callable[[str], tuple[Any, Any]] | None = None
-    """The model before and after training with a loss, "cetd" or "cemc"; None: the model is given."""
+    """The model before and after training with a loss, "cetd" or "cemc", or what takes its place; None: given."""
     given: Any = None
     observe: Callable[[Any], Any] = np.asarray
     """Vectors of what the model samples."""
@@ -159,13 +159,25 @@ def unrolled(loss: str) -> tuple[Any, Any]:
     return Unrolled(start, FEEDBACK, BETA), Unrolled(end, FEEDBACK, BETA)
 
 
+def matched(config: Any, loss: str, *, names: dict[str, str]) -> tuple[Any, Any]:
+    """A model that follows a path, by its own loss in place of "cetd" or "cemc"."""
+    return fitted(config, names[loss])[BETA]
+
+
 VAE, FLOW = ggpi.ghm.vae.VAEConfig(width=32, depth=2), ggpi.ghm.spline_flow.FlowConfig(hidden=32)
+MATCHING, DIFFUSION = (
+    ggpi.FlowMatchingConfig(width=32, depth=2),
+    ggpi.DiffusionConfig(width=32, depth=2),
+)
+OWN = {"cetd": "td2-cfm", "cemc": "mc-cfm"}
 ZOO = [
     on_ring("exact table", given=EXACT.sampler),
     on_ring("exact simulator", given=Simulator.of(EXACT)),
     on_ring("learned table", trained=tabular),
     in_plane("VAE", trained=lambda loss: fitted(VAE, loss)[BETA]),
     in_plane("flow", trained=lambda loss: fitted(FLOW, loss)[BETA]),
+    in_plane("flow matching", trained=lambda loss: matched(MATCHING, loss, names=OWN)),
+    in_plane("diffusion", trained=lambda loss: matched(DIFFUSION, loss, names={"cetd": "td2-dd"})),
     in_plane("one-step, unrolled", trained=unrolled),
 ]
 LEARNED = [specimen for specimen in ZOO if specimen.trained]

@@ -91,6 +91,7 @@ def test_recipes_differ_in_model_and_loss_only():
             dataclasses.replace(recipe, model=config.recipe.model, loss=config.recipe.loss) == config.recipe
         )
         assert recipe.loss.n_step == row[1] and recipe.model.width == 128 and recipe.model.predict == "change"
+        assert recipe.loss.ema_decay == 0.95
         if row[0] == "vae":
             assert isinstance(recipe.loss, CETD)
         elif row[0] == "td2-dd":

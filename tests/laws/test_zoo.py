@@ -76,7 +76,9 @@ def test_a_short_fit_by_cetd_comes_near_the_truth(specimen):
 
 
 @pytest.mark.parametrize(
-    "specimen", [s for s in LEARNED if s.name in ("learned table", "VAE", "flow")], ids=lambda s: s.name
+    "specimen",
+    [s for s in LEARNED if s.name in ("learned table", "VAE", "flow", "flow matching")],
+    ids=lambda s: s.name,
 )
 def test_cetd_ends_near_cemc(specimen, record_property):
     """Within a factor of 2, but for 5% of where they began: clouds of this size do not tell less.

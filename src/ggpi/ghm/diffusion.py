@@ -10,13 +10,12 @@ Song et al., "Denoising diffusion implicit models". Such a model can be sampled,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.paths import AbstractPathGHM, Field, Times, Vectors
+from ggpi.ghm.paths import AbstractPathGHM, Field, PathName, Times, Vectors
 from ggpi.ghm.velocity import FieldNetwork, field_network
 from ggpi.types import Key, whole
 
@@ -50,7 +49,7 @@ class Diffusion(AbstractPathGHM):
     frame: Frame
     network: FieldNetwork
     num_steps: int = eqx.field(static=True)
-    path: Literal["diffusion"] = eqx.field(static=True, default="diffusion")
+    path: PathName = eqx.field(static=True, default="diffusion")
 
     def aim(self, t: Times, target: Float[Array, "..."], noise: Float[Array, "..."]) -> Float[Array, "..."]:
         return noise

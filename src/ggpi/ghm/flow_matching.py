@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, Num
 
 from ggpi.ghm.abstract import AbstractDensity
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.paths import PATHS, AbstractPathGHM, Field, Times, Vectors
+from ggpi.ghm.paths import PATHS, AbstractPathGHM, Field, PathName, Times, Vectors
 from ggpi.ghm.velocity import FieldNetwork, field_network
 from ggpi.types import Key, whole
 
@@ -95,7 +95,7 @@ class FlowMatching(AbstractPathGHM, AbstractDensity):
     frame: Frame
     network: FieldNetwork
     num_steps: int = eqx.field(static=True)
-    path: Literal["straight", "curved"] = eqx.field(static=True)
+    path: PathName = eqx.field(static=True)
     solver: SolverName = eqx.field(static=True)
 
     def velocity(

@@ -81,9 +81,11 @@ class PathLoss(ABC):
         near = direct_points(models, problem, direct, t, key=direct_key)
         keys = jax.random.split(solve_key, len(problem.betas))
         state = problem.data.state[ahead.rows]
-        far = jax.vmap(lambda *given: self._moved(*given[:-1], t, key=given[-1]))(
-            slow, state, ahead.reached, acted, keys
-        )
+
+        def moved(slow: AbstractPathGHM, x: Array, reached: Array, acted: Array, key: Key) -> Points:
+            return self._moved(slow, x, reached, acted, t, key=key)
+
+        far = jax.vmap(moved)(following_paths(slow), state, ahead.reached, acted, keys)
         return regression(models, problem, [direct, ahead], t, [near, far])
 
     def slow_copy(self, slow: AbstractGHM | None, models: AbstractGHM, step: Step) -> AbstractGHM | None:
@@ -221,11 +223,18 @@ class NextStateCFM(DirectLoss):
         return n_step_dataset(data, num_policies, 1)
 
 
+def following_paths(models: AbstractGHM) -> AbstractPathGHM:
+    """The models, if they follow a path; else raises."""
+    if not isinstance(models, AbstractPathGHM):
+        raise TypeError(f"a field is regressed, which a {type(models).__name__} does not have")
+    return models
+
+
 def on_path(
     model: AbstractPathGHM, t: Float[Array, "n"], target: Float[Array, "B D"], noise: Float[Array, "..."]
 ) -> Points:
     """Points at times t on the paths from noise to targets, and what the field there is regressed on."""
-    t = t[:, None]
+    t, noise = t[:, None], jnp.broadcast_to(noise, (len(t), *target.shape))
     return model.levels(t).mix(target, noise), model.aim(t, target, noise)
 
 
@@ -239,7 +248,7 @@ def direct_points(
     def one(model: AbstractPathGHM, state: Array, target: Array, noise: Array) -> Points:
         return on_path(model, t, model.frame.change(state, target), noise)
 
-    return jax.vmap(one)(models, state, direct.reached, noise)
+    return jax.vmap(one)(following_paths(models), state, direct.reached, noise)
 
 
 def regression(
@@ -258,5 +267,5 @@ def regression(
         found = model.field(y, t[:, None], model.encode(state, action))
         return ((found - v) ** 2).sum(axis=-1).mean(axis=0)
 
-    errors = jax.vmap(one)(models, batch.state, batch.action, y, v)
+    errors = jax.vmap(one)(following_paths(models), batch.state, batch.action, y, v)
     return (weight * errors).sum(axis=1), batch

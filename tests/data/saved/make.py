@@ -9,10 +9,11 @@ they show that such directories load for ever. A kind that is added later is wri
 import itertools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +33,7 @@ from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM
 from ggpi.ghm.vae import VAEConfig
+from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM
 from ggpi.learning.losses import CEMC, LL2TD
 from ggpi.learning.recipe import Recipe
 from ggpi.mdp.optimal import howard
@@ -125,6 +127,18 @@ def _models(config: Any, policies: tuple[Any, ...], alpha: float, num_actions: i
     return GHMs(policies, GAMMA, (alpha,), models)
 
 
+def _path_models(config: Any) -> GHMs:
+    """Models that follow a path, whose last layers are not zero."""
+    ghms = _models(config, (_linear(),), ALPHA)
+
+    def rough(models: Any) -> Any:
+        outer = models.network.outer
+        values = 0.1 * jnp.sin(jnp.arange(outer.size)).reshape(outer.shape)
+        return eqx.tree_at(lambda models: models.network.outer, models, values)
+
+    return replace(ghms, models=tuple(map(rough, ghms.models)))
+
+
 def _learned_reward() -> LearnedReward:
     rng = np.random.default_rng(3)
     moments = [jnp.asarray(rng.uniform(0.5, 1, size), jnp.float32) for size in (SIZE, SIZE, 2, 2, (), ())]
@@ -192,6 +206,12 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "spec": lambda: StateSpec(tuple("abcdefgh"), relative=(0, 1), rotations=((2, 3, 4, 5, 6, 7),)),
     "transitions": _transitions,
     "values": _values,
+    "flow-matching-ghms": lambda: _path_models(ggpi.FlowMatchingConfig(width=4, depth=2, num_steps=3)),
+    "diffusion-ghms": lambda: _path_models(ggpi.DiffusionConfig(width=4, depth=2, num_steps=3)),
+    "path-recipes": lambda: (
+        *(Recipe(ggpi.FlowMatchingConfig(), loss) for loss in (TD2CFM(), TDCFM(), CoupledTDCFM(), MCCFM())),
+        *(Recipe(ggpi.DiffusionConfig(), loss) for loss in (TD2DD(), TDDD())),
+    ),
     "recipes": lambda: (Recipe(), Recipe(FlowConfig(), LL2TD()), Recipe(loss=CEMC())),
     "worlds": lambda: (PointMass(), Ring(), Pendulum(), LinearGaussian(0.5, 1.0, 0.25, -0.5, 0.0, 0.5)),
     "solution": lambda: howard(_chain(), ggpi.rewards.arrival([0.0, 0.5, 1.0]), GAMMA),

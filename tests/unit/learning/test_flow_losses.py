@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import one_backup
+from ggpi._jax.batching import stack
 from ggpi.data import Transitions
+from ggpi.ghm.flow_matching import FlowMatching
 from ggpi.learning.flow_losses import TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM
 from ggpi.learning.losses import Problem
 from ggpi.learning.shares import compose, resample, spread_times, truncated_geometric
@@ -183,3 +185,35 @@ def test_the_slow_copy_follows_and_keeps_the_frame():
         *map(jax.tree.leaves, (slow.frame, loss.slow_copy(slow, models, 7).frame)), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_the_coupled_loss_uses_the_noise_of_its_samples():
+    """The flow to N(1.5, 1) moves noise by 1.5, so that coupled lines have this velocity everywhere."""
+    model = flow()
+    _, v = CoupledTDCFM().points(model, jnp.zeros((100, 1)), times(), key=KEY)
+    np.testing.assert_allclose(v, np.full((len(times()), 100, 1), 1.5), atol=0.01)
+    _, fresh = TDCFM().points(model, jnp.zeros((100, 1)), times(), key=KEY)
+    assert np.std(fresh) > 1
+
+
+def test_no_gradient_reaches_the_targets():
+    """With the current models as targets, one number that shifts μ̄ has only the gradient of the left side."""
+    problem = problem_of(chain(False), 1)
+    models = stack([Shifted(one_backup.frame(), jnp.zeros(1), 10, "straight", "midpoint")])
+    loss = TD2CFM(n_step=1)
+
+    def total(models, slow):
+        return loss.batch(models, slow, problem, 64, key=KEY)[0].sum()
+
+    both = eqx.filter_grad(lambda models: total(models, models))(models)
+    left = eqx.filter_grad(lambda models: total(models, flow_of(models)))(models)
+    np.testing.assert_allclose(both.network, left.network, rtol=1e-6)
+    assert np.abs(left.network).max() > 0.1
+
+
+def flow_of(models):
+    return jax.lax.stop_gradient(models)
+
+
+class Shifted(one_backup.GaussianField, FlowMatching):
+    """A field whose code has the shape of states."""

@@ -12,10 +12,10 @@ n-step with n-step. Farebrother et al., "Temporal difference flows", report for 
 updates that TD²-CFM has a third of the EMD of TD-CFM and a fortieth of its MSE(V) (their Table 1), and that on curved
 paths the coupled loss breaks while TD² does not (their Table 2).
 
-All methods have the same data, batch size and number of updates; their times are reported. Models are compared with
-simulated futures of fresh pairs (x, a) of π: exact EMD, NLL per dimension, MSE of the values of random rewards, and
-the share of samples inside walls. In the maze Medium π walks a loop of 12 cells, 60 steps a lap: from every start,
-futures at γ = 0.99 spread over the whole loop.
+All methods have the same data, batch size, number of updates and slow copies; their times are reported. Models are
+compared with simulated futures of fresh pairs (x, a) of π: exact EMD, NLL per dimension, MSE of the values of random
+rewards, and the share of samples inside walls. In the maze Medium π walks a loop of 12 cells, 60 steps a lap: from every
+start, futures at γ = 0.99 spread over the whole loop.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -96,7 +96,7 @@ class Config:
     """Paths of flow matching; curved ones only for td-cfm-c and td2-cfm."""
     recipe: Recipe = TD_FLOW
     """The flow-matching model, whose width all others have, and the numbers of all trainings. The loss has the settings
-    of all flow-matching and diffusion losses; its n_step is that of a row."""
+    of all others, and CETD its slow copy; its n_step is that of a row."""
     num_shared: int = 1_000_000
     """Transitions of random switching among all policies."""
     num_own: int = 1_000_000
@@ -288,9 +288,11 @@ def recipe_of(config: Config, world: Benchmark, method: Method) -> Recipe:
 
 
 def _loss(config: Config, method: Method) -> Loss:
-    """CETD, MC-CFM, or the recipe's settings with a loss's own targets."""
-    loss, settings = LOSSES.get(method.loss), config.recipe.loss
-    if isinstance(loss, PathLoss) and isinstance(settings, PathLoss):
-        own = {field.name: getattr(settings, field.name) for field in fields(settings)}
-        return type(loss)(**own | {"n_step": method.n_step})
-    return loss or CETD(n_step=method.n_step)
+    """A loss of flow matching or diffusion, or CETD, with the settings of the recipe's loss."""
+    loss, settings = LOSSES.get(method.loss), cast(PathLoss, config.recipe.loss)
+    if loss is None:
+        return CETD(method.n_step, settings.ema_decay)
+    if not isinstance(loss, PathLoss):
+        return loss
+    own = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return type(loss)(**own | {"n_step": method.n_step})
