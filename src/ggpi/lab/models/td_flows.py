@@ -12,10 +12,10 @@ n-step with n-step. Farebrother et al., "Temporal difference flows", report for 
 updates that TD²-CFM has a third of the EMD of TD-CFM and a fortieth of its MSE(V) (their Table 1), and that on curved
 paths the coupled loss breaks while TD² does not (their Table 2).
 
-All methods have the same data, batch size, number of updates and slow copies; their times are reported. Models are compared with
-simulated futures of fresh pairs (x, a) of π: exact EMD, NLL per dimension, MSE of the values of random rewards, and
-the share of samples inside walls. In the maze Medium π walks a loop of 12 cells, 60 steps a lap: from every start,
-futures at γ = 0.99 spread over the whole loop.
+All methods have the same data, batch size, number of updates and slow copies; their times are reported. Models are
+compared with simulated futures of fresh pairs (x, a) of π: exact EMD, NLL per dimension, MSE of the values of random
+rewards, and the share of samples inside walls. In the maze Medium π walks a loop of 12 cells, 60 steps a lap: from
+every start, futures at γ = 0.99 spread over the whole loop.
 """
 
 from dataclasses import dataclass, fields, replace
