@@ -18,6 +18,7 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Num
 
@@ -118,10 +119,16 @@ class FlowMatching(AbstractPathGHM, AbstractDensity):
         return SOLVERS[self.solver](field, y, t, until)
 
     def log_prob(
-        self, target: Float[Array, "D"], state: Float[Array, "D"], action: Num[Array, "*A"]
+        self,
+        target: Float[Array | np.ndarray, "D"],
+        state: Float[Array | np.ndarray, "D"],
+        action: Num[Array | np.ndarray, "*A"],
     ) -> Float[Array, ""]:
         """log μ(target|x, a) in raw units, by 64 midpoint steps; see `EXACT_TRACE`."""
-        code, times = self.encode(state, action), jnp.linspace(1.0, 0.0, DENSITY_STEPS + 1)
+        code, times = (
+            self.encode(jnp.asarray(state), jnp.asarray(action)),
+            jnp.linspace(1.0, 0.0, DENSITY_STEPS + 1),
+        )
 
         def augmented(values: Array, t: Array) -> Array:
             velocity, divergence = divergence_of(lambda y: self.field(y, t, code), values[:-1])
