@@ -30,8 +30,8 @@ DIFFUSION = ggpi.DiffusionConfig(width=64, depth=2, predict="state")
 
 
 ONE_STEP_TD_DD = pytest.mark.xfail(
-    reason="one-step TD-DD is at .13: samples shrink to .7 of the radius. .12 after 3000 steps, .10 with four times the "
-    "DDIM steps, no better with a faster copy; why is not known. Its one-backup minimiser is right"
+    reason="one-step TD-DD is at .13: samples shrink to .7 of the radius. .12 after 3000 steps, .10 with four times "
+    "the DDIM steps, no better with a faster copy; why is not known. Its one-backup minimiser is right"
 )
 
 

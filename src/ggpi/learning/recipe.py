@@ -124,7 +124,7 @@ def check_suited(loss: Loss, model: AbstractGHM) -> None:
     """Raises for a loss that a model cannot be trained with."""
     name, kind = type(loss).__name__, type(model).__name__
     for losses, needed, why, advice in (
-        (LL2TD, AbstractDensity, "needs densities", "use the model flow"),
+        (LL2TD, AbstractDensity, "needs densities", "use a flow"),
         (TDDD | TD2DD, Diffusion, "regresses noise", "use the model diffusion"),
         (
             TDCFM | CoupledTDCFM | TD2CFM | MCCFM,
