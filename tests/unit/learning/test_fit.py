@@ -372,7 +372,7 @@ def broken(field, value):
         ({"alpha": 0.0}, r"α.*got 0.0"),
         ({"model": "gan"}, "unknown model 'gan'; there are vae, flow"),
         ({"loss": "mse"}, "unknown loss 'mse'; there are cetd, cemc, ll2td"),
-        ({"loss": "ll2td"}, "LL2TD needs densities, which a VAE does not have; use the model flow"),
+        ({"loss": "ll2td"}, "LL2TD needs densities, which a VAE does not have; use a flow"),
         ({"spec": ggpi.StateSpec(("x", "y"))}, "the spec has 2 coordinates, the states have 1"),
         ({"steps": 0}, "steps is at least 1, got 0"),
         ({"batch_size": 0}, "batch_size is at least 1, got 0"),
