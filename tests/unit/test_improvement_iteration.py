@@ -62,8 +62,11 @@ def test_newest_last_ends_plans_in_the_newest_policy():
 
 
 def test_newest_last_takes_fewer_samples():
-    """Iteration k has k policies: k² plans of depth 2, of which k end in the newest."""
-    mdp, reward = corridor(4)
+    """Iteration k has k policies: k² plans of depth 2, of which k end in the newest.
+
+    All actions lead everywhere alike: an iteration ends early only if 24 states choose as before, by about 4⁻²⁴.
+    """
+    mdp, reward = TabularMDP(np.full((24, 4, 24), 1 / 24)), np.arange(24.0)
     options = {"depth": 2, "num_samples": 1, "max_iterations": 3, "key": KEY}
     runs = [
         policy_iteration_sampled(mdp, reward, 0.9, 0.3, newest_last=flag, **options) for flag in (False, True)
@@ -72,8 +75,8 @@ def test_newest_last_takes_fewer_samples():
     draws = [
         [ghm_draws(compositions(k, 2, 0.3, last=last and k - 1)) for k in (1, 2, 3)] for last in (None, True)
     ]
-    assert [run.ghm_draws for run in runs] == [8 * sum(part) for part in draws]
-    assert runs[0].ghm_samples == 8 * sum(k + 2 * k * (k - 1) for k in (1, 2, 3))
+    assert [run.ghm_draws for run in runs] == [96 * sum(part) for part in draws]
+    assert runs[0].ghm_samples == 96 * sum(k + 2 * k * (k - 1) for k in (1, 2, 3))
 
 
 def test_every_iteration_has_noise_of_its_own():
