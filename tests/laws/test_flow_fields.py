@@ -120,7 +120,7 @@ def test_trained_fields_are_the_closed_form(loss, record_property):
     """Measured: .078 for TD-CFM, .018 for TD², .009 for TD² of 20 steps."""
     steps = 3000 if isinstance(loss, TDCFM) else 1000  # fresh noise has the larger variance
     error = field_error(trained(FLOW, loss, steps))
-    record_property("error", error)
+    record_property("error", float(error))
     print(f"{loss}: {error:.4f}")
     assert error < (0.15 if isinstance(loss, TDCFM) else 0.06)
 
@@ -138,6 +138,6 @@ def test_trained_fields_are_the_closed_form(loss, record_property):
 def test_samples_are_the_points(model, loss, record_property):
     """Measured: .017 for TD-CFM(C), .013 for TD²-DD, .010 for TD-DD of 20 steps."""
     found = distance(trained(model, loss, 1000))
-    record_property("distance", found)
+    record_property("distance", float(found))
     print(f"{loss}: {found:.4f}")
     assert found < 0.05

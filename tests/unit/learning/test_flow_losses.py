@@ -35,7 +35,7 @@ def test_one_backup_has_the_right_mass(loss, path, record_property):
     """.1075; regression over bins and 100 Euler steps are within .005."""
     model = flow(path=path)
     found = mass_below(model, bootstrapped(loss, model))
-    record_property("mass", found)
+    record_property("mass", float(found))
     assert found == pytest.approx(EXPECTED, abs=0.005)
 
 
@@ -43,7 +43,7 @@ def test_one_backup_has_the_right_mass(loss, path, record_property):
 def test_one_backup_of_a_diffusion_has_the_right_mass(loss, record_property):
     model = diffusion()
     found = mass_below(model, bootstrapped(dataclasses.replace(loss, steps_per_target=1), model))
-    record_property("mass", found)
+    record_property("mass", float(found))
     assert found == pytest.approx(EXPECTED, abs=0.005)
 
 
