@@ -61,3 +61,12 @@ def test_committed_results_of_the_optimum(size):
 def test_a_million_states_fit():
     found = committed("optimal")["1M"]
     assert max(found["q_star_peak_gb"], found["evaluation_peak_gb"]) < 8
+
+
+def test_committed_results_of_flow_matching():
+    found = committed("flow_speed")
+    assert found["times_as_fast_as_pytorch"]["plain"] >= 1.2
+    assert found["times_as_fast_as_pytorch"]["compiled"] >= 1
+    assert found["share_of_gemm_sampling_4096"] >= 0.4
+    assert found["compile_seconds_first_chunk"] <= 30
+    assert found["peak_gb_with_a_million_transitions"] <= 2
