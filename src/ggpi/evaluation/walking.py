@@ -7,32 +7,59 @@ call of the same small program, whatever the set and the policy: depth first, so
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 from numpy.typing import ArrayLike
 
+from ggpi._jax.alias import AliasTable
 from ggpi._jax.forking import check_process
-from ggpi._jax.jit import fast_jit
 from ggpi.evaluation.queries import Estimate, summary
-from ggpi.evaluation.rewards import SampledReward, sampled_reward
+from ggpi.evaluation.rewards import PolicyReward, SampledReward
 from ggpi.evaluation.tree import Block, Chain, Reached, build_tree, draw_block, earned
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.samplers import Composing
+from ggpi.ghm.exact import Simulator, TabularSampler
+from ggpi.ghm.samplers import Composing, Policies, Table, Terminal
 from ggpi.rewards import Reward
-from ggpi.types import Key, Sampler
+from ggpi.types import Key, Numbers, Sampler
 
 CHUNK = 2**20
 """Chains that are drawn at a time."""
 
 Part = tuple[Sampler, SampledReward]
 """The Sampler of one policy at one horizon, and the reward for it: arrays of the same shapes for all of them."""
+
+Weights = tuple[Numbers, Numbers]
+"""Those of the reward where a segment starts and where it ends, [1] each."""
+
+
+class OneTable(eqx.Module):
+    """One model of a finite MDP as a Sampler: quicker to make than a stack of them."""
+
+    table: TabularSampler | Simulator
+    policy: AliasTable
+    terminal: Terminal | None
+
+    @property
+    def gamma(self) -> float:
+        """Unknown: weights and rewards have it, so that one program serves every γ."""
+        return math.nan
+
+    def act(self, policies: Policies, state: Numbers, *, key: Key) -> Array:
+        return self.policy.sample(jnp.asarray(state), key=key)
+
+    def jump(self, policies: Policies, horizon: float, state: Numbers, action: Numbers, *, key: Key) -> Array:
+        return self.table.sample(state, action, key=key)
+
+    def onward(self, policies: Policies, horizon: float, state: Numbers, *, key: Key) -> Array:
+        return self.table.sample_onward(state, key=key)
 
 
 class Walk:
@@ -49,10 +76,11 @@ class Walk:
         stopping: float | None = None,
     ):
         check_process()
-        self.ghms, self.reward = ghms, ghms.mdp.checked_reward(reward)
-        self.stopping = stopping
+        self.ghms, self.stopping = ghms, stopping
+        self.terminal = Table(jnp.asarray(ghms.mdp.terminal)) if ghms.mdp.terminal.any() else None
+        self.reward_of = _rewards(ghms, ghms.mdp.checked_reward(reward), self.terminal)
         self.part = cache(self._part)
-        self.tree, self.places = build_tree(chains, ghms.gamma, self.part(0, 0)[1].form)
+        self.tree, self.places = build_tree(chains, ghms.gamma, self.reward_of(0).form)
 
     def estimate(
         self, state: Int[np.ndarray, "P"], action: Int[np.ndarray, "P"], num_samples: int, *, key: Key
@@ -62,8 +90,7 @@ class Walk:
         parts = []
         for begin in range(0, len(state), size):
             rows = np.minimum(begin + np.arange(size), len(state) - 1)  # equal shapes: one compilation
-            now = self.part(0, 0)[1].now(jnp.asarray(state[rows]))
-            reached = _begin(state[rows], now, num_samples)
+            reached = _begin(self.reward_of(0), state[rows], num_samples)
             everyone = range(len(self.places))
             found = self._descend(everyone, 0, reached, action[None, rows], jax.random.fold_in(key, begin))
             parts.append(np.stack([found[i] for i in everyone], axis=1))
@@ -83,49 +110,62 @@ class Walk:
             policy = block.policies[row * len(block.policies) // len(block.parent)]
             own = self.part(policy, self.ghms.horizons.index(block.horizon))
             weights = block.start[row : row + 1], block.end[row : row + 1]
-            one = Block(np.zeros(1, np.int32), *weights, 0.0, (0,), block.is_leaf)
             if block.is_leaf:
-                found |= dict.fromkeys(group, _finish(one, own, reached, first, key, turn))
+                found |= dict.fromkeys(group, _finish(weights, own, reached, first, key, turn))
             else:
-                after, onward = _advance(one, own, reached, first, key, turn)
+                after, onward = _advance(weights, own, reached, first, key, turn)
                 found |= self._descend(group, m + 1, after, None, onward)
         return found
 
     def _part(self, policy: int, place: int) -> Part:
-        ghms = self.ghms
-        alone = GHMs((ghms.policies[policy],), ghms.gamma, (), ((ghms.models[place][policy],),))
-        sampler = alone.sampler()
-        reward = sampled_reward(self.reward, sampler)
-        sampler = dataclasses.replace(sampler, gamma=0.0, horizons=(0.0,))
-        if self.stopping is not None:
-            sampler = Composing(sampler, jnp.asarray(self.stopping), 0.0)
-        return sampler, reward
+        model, policy_table = self.ghms.models[place][policy].sampler, self.ghms.policies[policy].table
+        sampler = OneTable(model, policy_table, self.terminal)
+        if self.stopping is None:
+            return sampler, self.reward_of(policy)
+        return Composing(sampler, jnp.asarray(self.stopping), 0.0), self.reward_of(policy)
 
 
-def _begin(state: Int[np.ndarray, "P"], r: Array, num_samples: int) -> Reached:
+def _rewards(ghms: GHMs, reward: Reward, terminal: Terminal | None) -> Callable[[int], SampledReward]:
+    """The reward as each policy collects it: of r(x, a) the mean over its actions is known."""
+    arriving, table = np.asarray(1 - ghms.gamma, np.float32), jnp.asarray(reward.table, jnp.float32)
+    if reward.form != "state_action":
+        shared = SampledReward(Table(table), reward.form, arriving, terminal)
+        return lambda policy: shared
+
+    def of_policy(policy: int) -> SampledReward:
+        r_pi = (np.asarray(ghms.policies[policy]) * reward.table).sum(axis=1)
+        values = PolicyReward(table, jnp.asarray(r_pi[None], jnp.float32))
+        return SampledReward(values, "policy", arriving, terminal)
+
+    return of_policy
+
+
+@partial(jax.jit, static_argnames="num_samples")
+def _begin(reward: SampledReward, state: Int[Array, "P"], num_samples: int) -> Reached:
     shape = (1, len(state), num_samples)
-    x, r = (jnp.broadcast_to(part[None, :, None], shape) for part in (jnp.asarray(state), r))
+    x, r = (jnp.broadcast_to(part[None, :, None], shape) for part in (state, reward.now(state)))
     return Reached(x, r, jnp.zeros(shape, jnp.float32))
 
 
-def _after(block: Block, part: Part, reached: Reached, first: Array | None, key: Key) -> Reached:
+def _after(weights: Weights, part: Part, reached: Reached, first: Array | None, key: Key) -> Reached:
     sampler, reward = part
+    block = Block(np.zeros(1, np.int32), *weights, 0.0, (0,), False)
     return earned(block, reward, reached, draw_block(block, sampler, reached.x, first, reward.form, key))
 
 
-@fast_jit
+@jax.jit
 def _advance(
-    block: Block, part: Part, reached: Reached, first: Array | None, key: Key, turn: Array
+    weights: Weights, part: Part, reached: Reached, first: Array | None, key: Key, turn: Array
 ) -> tuple[Reached, Key]:
     """Where chains are after a segment, and a key to continue with."""
     here, onward = jax.random.split(jax.random.fold_in(key, turn))
-    return _after(block, part, reached, first, here), onward
+    return _after(weights, part, reached, first, here), onward
 
 
-@fast_jit
+@jax.jit
 def _finish(
-    block: Block, part: Part, reached: Reached, first: Array | None, key: Key, turn: Array
+    weights: Weights, part: Part, reached: Reached, first: Array | None, key: Key, turn: Array
 ) -> Estimate:
     """Mean and standard error [P] of the returns, after the last segment."""
     here = jax.random.fold_in(key, turn)
-    return summary(_after(block, part, reached, first, here).total[0])
+    return summary(_after(weights, part, reached, first, here).total[0])
