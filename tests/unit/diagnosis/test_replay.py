@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 
 import ggpi
 from ggpi.diagnosis import true_futures
-from ggpi.diagnosis.replay import NotRepeatableError, Replay
+from ggpi.diagnosis.replay import NotRepeatableError, Path, Replay, _at_times
 from ggpi.policies.linear import MixedPolicy
 
 
@@ -52,6 +52,14 @@ def test_futures_follow_the_first_action_and_then_the_policy():
     assert times.min() == 1 and (times == np.round(times)).all() and len(np.unique(times)) > 3
     assert (found.again != found.future).any() and found.left_out == 0
     assert len(np.unique(found.state)) > 1, "pairs are at different times of an episode"
+
+
+def test_a_path_is_read_at_each_of_its_times():
+    """X_T for T = 1, 2, …; a terminal state is stayed in."""
+    path = Path(np.arange(1.0, 6.0)[:, None], is_over=True)
+    states, left_out = _at_times(path, np.array([1, 3, 5, 9, 2]), 0.5, [0])
+    np.testing.assert_array_equal(states[:, 0], [1, 3, 5, 5, 2])
+    assert left_out == 0
 
 
 def test_noise_differs_from_visit_to_visit_and_is_the_same_for_both_actions():

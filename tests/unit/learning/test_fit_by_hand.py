@@ -69,6 +69,7 @@ def test_models_and_horizons_are_in_one_order(monkeypatch):
     np.testing.assert_allclose(training.problem.betas, np.repeat(HORIZONS, 2))
     assert len({float(leaf.sum()) for leaf in state.models.context}) == 6, "each has weights of its own"
     ghms = fit(POLICIES, walks(), gamma=0.9, alpha=(1.0, 4 / 9), key=KEY, model=SMALL, batch_size=8)
+    assert ghms.horizons == pytest.approx((0.9, 0.0, 0.5))
     for alpha, mean in ((None, 10), (4 / 9, 2), (1.0, 1)):
         for policy in (0, 1):
             assert float(ghms.segment(policy, alpha).frame.target_mean[0]) == pytest.approx(mean, rel=0.15)
