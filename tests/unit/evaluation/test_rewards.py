@@ -36,7 +36,7 @@ def test_actions_have_rewards():
 
 def test_rewards_of_policies_are_means_over_their_actions():
     """Two nodes of policy 2, then two of policy 0; an action that is given counts in the place of the mean."""
-    r_pi = jnp.array([[10.0, 20.0, 30.0], [0.0, 0.0, 0.0], [12.0, 22.0, 32.0]])
+    r_pi = jnp.array([[10.0, 20.0, 30.0], [0.0, 0.0, 0.0], [12.0, 22.0, 32.0], [1.0, 1.0, 1.0]])
     reward = SampledReward(PolicyReward(R, r_pi), "policy", 0.1, last_is_terminal)
     states = jnp.array([0, 1, 2, 0]).reshape(4, 1, 1)
     np.testing.assert_allclose(reward((2, 0), states).ravel(), [12, 22, 0, 10])

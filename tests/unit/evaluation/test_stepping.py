@@ -51,6 +51,29 @@ def test_a_step_gives_the_exact_values(depth, alphas, reward):
     assert (np.abs(plan.value - expected) <= bound + 1e-5).all()
 
 
+def test_after_the_step_a_switch_has_its_probability():
+    """Of "stay, then go" only a switch leaves state 0: the value is 1.14, and 2.97 with 1 − α in the place of α.
+
+    Returns lie in [0, 5]; a right program fails with probability below 1e-6.
+    """
+    P = np.stack([np.eye(2), np.eye(2)[[1, 1]]], axis=1)
+    policies = [ggpi.TabularPolicy(np.eye(2)[[a, a]]) for a in (0, 1)]
+    ghms, reward = ggpi.exact_ghms(ggpi.TabularMDP(P), policies, GAMMA, 0.1), rewards.state([0.0, 1.0])
+    agent = ggpi.GGPIAgent(ghms, reward, depth=2, num_samples=4000, first_actions="step")
+    plan, place = agent.plan(0, key=KEY), list(agent.gsps).index(ggpi.GSP((0, 1), (0.1,)))
+    bound = error_of_estimate(plan.stderr[place, 0], 4000, 5.0, 1)
+    assert bound < 0.5
+    assert abs(plan.value[place, 0] - 0.32 / 0.28) < bound
+
+
+def test_the_step_into_a_terminal_state_has_its_reward_in_full():
+    """From state 0 every action ends the episode with an arrival reward of 1: there is nothing random."""
+    mdp = ggpi.TabularMDP(np.broadcast_to(np.eye(2)[1], (2, 2, 2)).copy(), terminal=[False, True])
+    ghms = ggpi.exact_ghms(mdp, [ggpi.TabularPolicy(np.full((2, 2), 0.5))], GAMMA, ())
+    agent = ggpi.GGPIAgent(ghms, rewards.arrival([0.0, 1.0]), depth=1, num_samples=3, first_actions="step")
+    np.testing.assert_allclose(agent.plan(0, key=KEY).value, [[1.0, 1.0]], rtol=1e-6)
+
+
 def test_python_rewards_are_the_same():
     options = {"depth": 2, "num_samples": 20, "first_actions": "step"}
     compiled = ggpi.GGPIAgent(world(), rewards.arrival(squares), **options).plan(np.arange(5), key=KEY)

@@ -62,3 +62,16 @@ def test_every_step_has_noise_of_its_own(kind):
     drawn = np.asarray(sampler.sample(np.full(400, 100), np.zeros(400, int), key=KEY))
     assert (np.abs(drawn - 100) > 12).sum() < 40
     assert len(np.unique(drawn)) > 5
+
+
+def test_a_sampler_jumps_at_the_horizon_that_it_is_given():
+    """α = 1 makes β = 0: the next state. At γ = 0.9, 64 jumps are all of one step with probability 1e-64."""
+    mdp = ggpi.TabularMDP(np.eye(50)[np.minimum(np.arange(50) + 1, 49)][:, None])
+    sampler = ggpi.exact_ghms(mdp, [np.ones((50, 1))], 0.9, 1.0).sampler()
+    start, key = np.zeros((1, 64), np.int32), jax.random.key(0)
+    for horizon, is_next in ((0.0, True), (0.9, False)):
+        for end in (
+            sampler.jump((0,), horizon, start, start, key=key),
+            sampler.onward((0,), horizon, start, key=key),
+        ):
+            assert (np.asarray(end) == 1).all() == is_next
