@@ -1,0 +1,152 @@
+"""Adaptive planners in an agent: compiled rounds with a look at the clock in between, for one state or a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from ggpi._jax.jit import fast_jit
+from ggpi.evaluation.queries import Estimate
+from ggpi.evaluation.rewards import OnHost
+from ggpi.planning import AbstractPlanner, Exhaustive, SequentialHalving
+from ggpi.planning import Plan as Found
+from ggpi.planning.chains import Problem
+from ggpi.planning.plans import plans_of
+from ggpi.planning.search import Round, Search
+from ggpi.rewards import Each
+from ggpi.switching import GSPs
+from ggpi.types import Key
+
+FEW = 256
+"""Sets of up to so many plans are searched exhaustively unless a planner is given."""
+SAVED = 3
+"""Larger ones get this share of the draws that exhaustive search takes."""
+
+
+class Progress(NamedTuple):
+    """What a trace is called with after each round: one entry for each state."""
+
+    round: int
+    draws: np.ndarray
+    alive: Bool[np.ndarray, "B N"]
+    """Plans that are still candidates, in the order of the search's rows."""
+    value: np.ndarray
+    """The mean of the leader."""
+    gap: np.ndarray
+
+
+Trace = Callable[[Progress], object]
+
+
+def default_planner(gsps: GSPs, num_samples: int) -> AbstractPlanner:
+    """Exhaustive search of small sets and small budgets; halving with a third of the draws of large ones."""
+    if len(gsps) <= FEW:
+        return Exhaustive(gsps, num_samples)
+    planner = SequentialHalving(num_samples * sum(plans_of(gsps).sizes) // SAVED, gsps)
+    return planner if min(planner.samples(plans_of(gsps), False)) > 0 else Exhaustive(gsps, num_samples)
+
+
+def checked_planner(
+    planner: AbstractPlanner | None, gsps: GSPs, num_samples: int, first_actions: object
+) -> AbstractPlanner | None:
+    """The planner with the agent's set; None where the agent evaluates the whole set itself."""
+    if planner is None:
+        chosen = default_planner(gsps, num_samples) if first_actions == "head" else None
+        return None if isinstance(chosen, Exhaustive) else chosen
+    if not isinstance(planner, AbstractPlanner):
+        raise TypeError(f"planner is one of ggpi.planning, such as SequentialHalving(2000); got {planner!r}")
+    if first_actions != "head":
+        raise ValueError(f"a planner chooses among heads: first_actions is 'head', got {first_actions!r}")
+    return dataclasses.replace(planner, gsps=gsps)  # pyright: ignore[reportArgumentType]
+
+
+def check_searchable(problem: Problem) -> None:
+    """Raises for rewards that a compiled search cannot use."""
+    if isinstance(problem.reward.values, OnHost | Each):
+        raise ValueError(
+            "a planner needs one reward that JAX can trace: write it with jax.numpy, or leave planner= out"
+        )
+
+
+def search(
+    planner: AbstractPlanner,
+    problem: Problem,
+    states: Array,
+    warm: Found | None,
+    *,
+    seconds: float | None = None,
+    trace: Trace | None = None,
+    key: Key,
+) -> Found:
+    """The planner's choice in each of the states [B, …], by the rounds that fit into a time."""
+    check_searchable(problem)
+    begun, is_warm = time.monotonic(), warm is not None
+    search_key, report_key = jax.random.split(key)
+    found = _begin(planner, problem, states, warm)
+    count, alike = planner.num_rounds(problem.plans, is_warm), planner.num_alike(problem.plans)
+    for i in range(count):
+        if seconds is not None and i and time.monotonic() - begun > seconds:
+            break
+        turn = i if i < count - alike else jnp.asarray(i)
+        keys = jax.random.split(jax.random.fold_in(search_key, i), len(states))
+        found = _advance(planner, problem, states, found, turn, is_warm, keys)
+        if seconds is not None or trace is not None:
+            jax.block_until_ready(found.best)
+        if trace is not None:
+            trace(_progress(i, found))
+    return _finish(planner, problem, states, found, jax.random.split(report_key, len(states)))
+
+
+def estimates(found: Found) -> Estimate:
+    """Values [N, B, 1] as an agent's plan has them: the search's means, and the fresh value of the chosen plan."""
+    mean, rows = np.array(found.mean, float), np.arange(len(found.best))
+    stderr = np.full(mean.shape, np.inf)
+    mean[rows, found.best], stderr[rows, found.best] = found.value, found.stderr
+    return Estimate(mean.T[:, :, None], stderr.T[:, :, None])
+
+
+def _progress(i: int, found: Search) -> Progress:
+    rows = np.arange(len(found.best))
+    value = np.asarray(found.mean)[rows, np.asarray(found.best)]
+    return Progress(i, np.asarray(found.draws), np.asarray(found.alive), value, np.asarray(found.gap))
+
+
+def _at(problem: Problem, state: Array) -> Problem:
+    return eqx.tree_at(lambda p: p.state, problem, state)
+
+
+@fast_jit
+def _begin(planner: AbstractPlanner, problem: Problem, states: Array, warm: Found | None) -> Search:
+    return jax.vmap(lambda state, last: planner.begin(_at(problem, state), last))(states, warm)
+
+
+@fast_jit
+def _advance(
+    planner: AbstractPlanner,
+    problem: Problem,
+    states: Array,
+    found: Search,
+    i: Round,
+    is_warm: bool,
+    keys: Key,
+) -> Search:
+    def one(state: Array, search: Search, key: Key) -> Search:
+        return planner.advance(_at(problem, state), search, i, is_warm, key=key)
+
+    return jax.vmap(one)(states, found, keys)
+
+
+@fast_jit
+def _finish(planner: AbstractPlanner, problem: Problem, states: Array, found: Search, keys: Key) -> Found:
+    def one(state: Array, search: Search, key: Key) -> Found:
+        return planner.finish(_at(problem, state), search, key=key)
+
+    return jax.vmap(one)(states, found, keys)
