@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -70,9 +70,9 @@ def checked_planner(
 
 def check_searchable(problem: Problem) -> None:
     """Raises for rewards that a compiled search cannot use."""
-    if isinstance(problem.reward.values, OnHost | Each):
+    if isinstance(problem.reward.values, OnHost):
         raise ValueError(
-            "a planner needs one reward that JAX can trace: write it with jax.numpy, or leave planner= out"
+            "a planner needs a reward that JAX can trace: write it with jax.numpy, or leave planner= out"
         )
 
 
@@ -90,19 +90,20 @@ def search(
     check_searchable(problem)
     begun, is_warm = time.monotonic(), warm is not None
     search_key, report_key = jax.random.split(key)
-    found = _begin(planner, problem, states, warm)
+    starts = _Starts.of(problem, states)
+    found = _begin(planner, problem, starts, warm)
     count, alike = planner.num_rounds(problem.plans, is_warm), planner.num_alike(problem.plans)
     for i in range(count):
         if seconds is not None and i and time.monotonic() - begun > seconds:
             break
         turn = i if i < count - alike else jnp.asarray(i)
         keys = jax.random.split(jax.random.fold_in(search_key, i), len(states))
-        found = _advance(planner, problem, states, found, turn, is_warm, keys)
+        found = _advance(planner, problem, starts, found, turn, is_warm, keys)
         if seconds is not None or trace is not None:
             jax.block_until_ready(found.best)
         if trace is not None:
             trace(_progress(i, found))
-    return _finish(planner, problem, states, found, jax.random.split(report_key, len(states)))
+    return _finish(planner, problem, starts, found, jax.random.split(report_key, len(states)))
 
 
 def estimates(found: Found) -> Estimate:
@@ -119,34 +120,47 @@ def _progress(i: int, found: Search) -> Progress:
     return Progress(i, np.asarray(found.draws), np.asarray(found.alive), value, np.asarray(found.gap))
 
 
-def _at(problem: Problem, state: Array) -> Problem:
-    return eqx.tree_at(lambda p: p.state, problem, state)
+class _Starts(eqx.Module):
+    """States [B, …], and the reward of each if they differ."""
+
+    states: Array
+    rewards: Any
+
+    @classmethod
+    def of(cls, problem: Problem, states: Array) -> _Starts:
+        values = problem.reward.values
+        return cls(states, values.values if isinstance(values, Each) else None)
+
+    def posed(self, problem: Problem) -> Problem:
+        """The problem of one of them, under `vmap`."""
+        there = eqx.tree_at(lambda p: p.state, problem, self.states)
+        return there if self.rewards is None else eqx.tree_at(lambda p: p.reward.values, there, self.rewards)
 
 
 @fast_jit
-def _begin(planner: AbstractPlanner, problem: Problem, states: Array, warm: Found | None) -> Search:
-    return jax.vmap(lambda state, last: planner.begin(_at(problem, state), last))(states, warm)
+def _begin(planner: AbstractPlanner, problem: Problem, starts: _Starts, warm: Found | None) -> Search:
+    return jax.vmap(lambda start, last: planner.begin(start.posed(problem), last))(starts, warm)
 
 
 @fast_jit
 def _advance(
     planner: AbstractPlanner,
     problem: Problem,
-    states: Array,
+    starts: _Starts,
     found: Search,
     i: Round,
     is_warm: bool,
-    keys: Key,
+    keys: Array,
 ) -> Search:
-    def one(state: Array, search: Search, key: Key) -> Search:
-        return planner.advance(_at(problem, state), search, i, is_warm, key=key)
+    def one(start: _Starts, search: Search, key: Key) -> Search:
+        return planner.advance(start.posed(problem), search, i, is_warm, key=key)
 
-    return jax.vmap(one)(states, found, keys)
+    return jax.vmap(one)(starts, found, keys)
 
 
 @fast_jit
-def _finish(planner: AbstractPlanner, problem: Problem, states: Array, found: Search, keys: Key) -> Found:
-    def one(state: Array, search: Search, key: Key) -> Found:
-        return planner.finish(_at(problem, state), search, key=key)
+def _finish(planner: AbstractPlanner, problem: Problem, starts: _Starts, found: Search, keys: Array) -> Found:
+    def one(start: _Starts, search: Search, key: Key) -> Found:
+        return planner.finish(start.posed(problem), search, key=key)
 
-    return jax.vmap(one)(states, found, keys)
+    return jax.vmap(one)(starts, found, keys)

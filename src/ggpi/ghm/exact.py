@@ -96,11 +96,15 @@ class TabularSampler(eqx.Module):
         count = self.num_states * (self.num_actions + 1)
         check_shape("rows.keep", self.rows.keep, (*lead, count, self.num_states))
 
-    def sample(self, state: Any, action: Any, *, among: Sequence[int] | Int[Array, "K"] | None = None, key: Key) -> Any:
+    def sample(
+        self, state: Any, action: Any, *, among: Sequence[int] | Int[Array, "K"] | None = None, key: Key
+    ) -> Any:
         """X′ for each pair; of stacked tables, those of the policies `among`, for states [K, rows]."""
         return self._draw(jnp.asarray(state) * self.num_actions + action, among, key)
 
-    def sample_onward(self, state: Any, *, among: Sequence[int] | Int[Array, "K"] | None = None, key: Key) -> Any:
+    def sample_onward(
+        self, state: Any, *, among: Sequence[int] | Int[Array, "K"] | None = None, key: Key
+    ) -> Any:
         """X′ when the first action is π's own, in a single draw."""
         return self._draw(jnp.asarray(state) + self.num_states * self.num_actions, among, key)
 

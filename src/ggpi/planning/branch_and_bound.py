@@ -26,7 +26,7 @@ from ggpi.planning.chains import Problem
 from ggpi.planning.exhaustive import everything
 from ggpi.planning.plans import Plans
 from ggpi.planning.search import AbstractPlanner, Moments, Plan, Round, Search, distinct, moments
-from ggpi.rewards import Target
+from ggpi.rewards import Each, Target
 from ggpi.switching import GSPs
 from ggpi.types import Key, real, whole
 
@@ -74,6 +74,7 @@ class BranchAndBound(AbstractPlanner):
     def _bounds(self, problem: Problem) -> tuple[Array, Array]:
         """lo and hi; with terminal states, where nothing is earned, 0 is among the rewards."""
         values = problem.reward.values
+        values = values.values if isinstance(values, Each) else values
         if self.bounds is not None:
             lo, hi = jnp.asarray(self.bounds[0]), jnp.asarray(self.bounds[1])
         elif isinstance(values, Table | PolicyReward):
@@ -194,9 +195,9 @@ def _after(
     found: Moments,
 ) -> Search:
     """Drops what is certainly not best; without samples nothing changes."""
-    sampled = n > 0
+    sampled, is_used = n > 0, jnp.isfinite(judged.mean)
     leader = judged.mean.argmax()
-    dropped = (judged.upper < judged.lower.max()) & (jnp.arange(len(rows)) != leader) & sampled
+    dropped = sampled & is_used & (judged.upper < judged.lower.max()) & (jnp.arange(len(rows)) != leader)
     number = jnp.asarray(plans.prefix)[:, level - 1]
     is_dropped = jnp.zeros(plans.sizes[level - 1], bool).at[number[rows]].max(dropped)
     rivals = jnp.where(dropped | (jnp.arange(len(rows)) == leader), -jnp.inf, judged.upper)
@@ -208,9 +209,11 @@ def _after(
     mean, count = search.mean, search.count
     if level == plans.depth:
         own = judged.mean + found.of_reference / jnp.maximum(n, 1)
-        used = sampled & jnp.isfinite(judged.mean)
-        mean = mean.at[rows].set(jnp.where(used, own, mean[rows]))
-        count = count.at[rows].set(jnp.where(used, n, count[rows]).astype(jnp.int32))
+        written = jnp.where(
+            sampled & is_used, rows, len(plans)
+        )  # the last row is repeated, and out of range here
+        mean = mean.at[written].set(own, mode="drop")
+        count = count.at[written].set(n.astype(jnp.int32), mode="drop")
     return Search(
         alive,
         search.rows,

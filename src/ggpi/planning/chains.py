@@ -37,8 +37,11 @@ class Problem(eqx.Module):
     plans: Plans
     sampler: Sampler
     reward: SampledReward
-    weights: Weights
     state: Any
+
+    @property
+    def weights(self) -> Weights:
+        return self.plans.weights(self.sampler.gamma, self.reward.form)
 
     def width(self, batch: int) -> int:
         """How many plans are sampled at a time."""
@@ -54,7 +57,7 @@ def problem_of(plans: Plans, sampler: Sampler, reward: Reward, state: ArrayLike)
             "ggpi.evaluation.evaluate_states_sampled, which also runs Samplers of the host"
         )
     scored = sampled_reward(as_reward(reward), sampler)
-    return Problem(plans, sampler, scored, plans.weights(sampler.gamma, scored.form), jnp.asarray(state))
+    return Problem(plans, sampler, scored, jnp.asarray(state))
 
 
 class _Selected(eqx.Module):

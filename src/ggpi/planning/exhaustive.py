@@ -69,7 +69,7 @@ def everything(plans: Plans, num_rounds: int) -> Search:
         mean=jnp.zeros(n),
         count=jnp.zeros(n, jnp.int32),
         draws=zero,
-        gap=jnp.array(jnp.inf),
+        gap=jnp.array(jnp.inf, jnp.float32),
         survivors=jnp.zeros(num_rounds, jnp.int32),
     )
 

@@ -20,7 +20,7 @@ def _world_table(world: Metrics, num_states: int) -> Table:
     title = f"Four rooms, {_moves(world['slip'])}"
     shown = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
     shown.add_column("depth", justify="right")
-    shown.add_column("rows of Q", justify="right")
+    shown.add_column("GSPs", justify="right")
     shown.add_column(f"optimal, of {num_states} states", no_wrap=True)
     shown.add_column("promised", justify="right")
     shown.add_column("mean V/V*", justify="right")
@@ -30,7 +30,13 @@ def _world_table(world: Metrics, num_states: int) -> Table:
         name = {1: "1 (GPI)", "inf": "∞ (closed loop)"}.get(row["depth"], str(row["depth"]))
         states = f"{row['optimal']:>3} [cyan]{bar}[/cyan]"
         shares = f"{row['promised_share']:.3f}", f"{row['value_share']:.3f}"
-        shown.add_row(name, str(row["gsps"]), states, *shares, f"{1e3 * row['seconds']:.0f}")
+        shown.add_row(
+            name,
+            "–" if row["depth"] == "inf" else str(row["gsps"]),
+            states,
+            *shares,
+            f"{1e3 * row['seconds']:.0f}",
+        )
     return shown
 
 
