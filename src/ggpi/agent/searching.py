@@ -19,6 +19,7 @@ from ggpi.evaluation.rewards import OnHost
 from ggpi.planning import AbstractPlanner, Exhaustive, SequentialHalving
 from ggpi.planning import Plan as Found
 from ggpi.planning.chains import Problem
+from ggpi.planning.planning import solve
 from ggpi.planning.plans import plans_of
 from ggpi.planning.search import Round, Search
 from ggpi.rewards import Each
@@ -88,9 +89,11 @@ def search(
 ) -> Found:
     """The planner's choice in each of the states [B, …], by the rounds that fit into a time."""
     check_searchable(problem)
+    starts = _Starts.of(problem, states)
+    if seconds is None and trace is None:
+        return _at_once(planner, problem, starts, warm, jax.random.split(key, len(states)))
     begun, is_warm = time.monotonic(), warm is not None
     search_key, report_key = jax.random.split(key)
-    starts = _Starts.of(problem, states)
     found = _begin(planner, problem, starts, warm)
     count, alike = planner.num_rounds(problem.plans, is_warm), planner.num_alike(problem.plans)
     for i in range(count):
@@ -99,8 +102,7 @@ def search(
         turn = i if i < count - alike else jnp.asarray(i)
         keys = jax.random.split(jax.random.fold_in(search_key, i), len(states))
         found = _advance(planner, problem, starts, found, turn, is_warm, keys)
-        if seconds is not None or trace is not None:
-            jax.block_until_ready(found.best)
+        jax.block_until_ready(found.best)
         if trace is not None:
             trace(_progress(i, found))
     return _finish(planner, problem, starts, found, jax.random.split(report_key, len(states)))
@@ -135,6 +137,16 @@ class _Starts(eqx.Module):
         """The problem of one of them, under `vmap`."""
         there = eqx.tree_at(lambda p: p.state, problem, self.states)
         return there if self.rewards is None else eqx.tree_at(lambda p: p.reward.values, there, self.rewards)
+
+
+@fast_jit
+def _at_once(
+    planner: AbstractPlanner, problem: Problem, starts: _Starts, warm: Found | None, keys: Array
+) -> Found:
+    def one(start: _Starts, last: Found | None, key: Key) -> Found:
+        return solve(planner, start.posed(problem), last, key=key)
+
+    return jax.vmap(one)(starts, warm, keys)
 
 
 @fast_jit

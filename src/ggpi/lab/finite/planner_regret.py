@@ -72,7 +72,12 @@ class Config:
 PRESETS = {
     "tiny": Config(depths=(2,), samples=(16, 64), num_runs=40, slow_runs=4, certified_runs=60),
     "cpu": Config(
-        depths=(2, 5, 6), samples=(1, 4, 16, 64, 256), num_runs=200, slow_runs=20, most_draws=400_000
+        depths=(2, 5),
+        samples=(4, 16, 64),
+        num_runs=200,
+        slow_runs=20,
+        most_draws=200_000,
+        certified_runs=2_000,
     ),
     "paper": Config(),
 }
