@@ -1,5 +1,6 @@
 """Planners against exact values: unbiased returns, counted draws, prefix bounds, certificates; jit, vmap and scan."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -227,7 +228,7 @@ def test_bad_settings_say_what_is_wrong():
         planned(BranchAndBound(50, gsps=gsps))
     for name, value in itertools.product(("delta", "epsilon"), (0.0, 1.0, -1.0, float("nan"))):
         with pytest.raises(ValueError, match=rf"{name} lies in \(0, 1\)"):
-            planned(BranchAndBound(5000, gsps=gsps, **{name: value}))
+            planned(dataclasses.replace(BranchAndBound(5000, gsps=gsps), **{name: value}))
     with pytest.raises(ValueError, match="SequentialHalving"):
         planned(BranchAndBound(5000, gsps=gsps), rewards.arrival(lambda x: x * 1.0))
     with pytest.raises(ValueError, match="no set of switching policies"):
