@@ -13,31 +13,31 @@ NAMES = {
     "branch-and-bound": "branch and bound",
     "kl-olop": "KL-OLOP",
 }
-TARGET = 0.05
-"""The regret at which draws are compared."""
+LEAST = 0.01
+"""Draws are compared at the regret that uniform has with its largest budget, or at this one if that is smaller."""
 
 
 def table(metrics: Metrics) -> list[Table]:
     """Draws to reach a regret, for each world, depth and planner; and the certificates."""
     shown = Table(
-        title=f"Draws until the mean regret is below {TARGET:.0%} of the range of values",
-        caption="interpolated between budgets; –: not reached; in brackets: uniform's draws divided by these",
+        title="Draws for the regret that uniform reaches",
+        caption="regret of the range of values; interpolated; ≤: with the smallest budget; –: not reached",
     )
-    for column in ("world", "plans", *NAMES.values()):
+    for column in ("world", "plans", "regret", *NAMES.values()):
         shown.add_column(column, justify="left" if column == "world" else "right", no_wrap=True)
     for world, depth in dict.fromkeys((curve["world"], curve["depth"]) for curve in metrics["curves"]):
         mine = {curve["planner"]: curve for curve in select(metrics, world, depth)}
-        found = {name: draws_until(mine[name]["rows"]) for name in NAMES}
-        cells = [_cell(found[name], found["uniform"], name) for name in NAMES]
-        shown.add_row(world, f"{mine['uniform']['plans']:,}", *cells)
+        target = max(mine["uniform"]["rows"][-1]["regret"]["mean"], LEAST)
+        cells = [_cell(mine[name]["rows"], target) for name in NAMES]
+        shown.add_row(world, f"{mine['uniform']['plans']:,}", f"{target:.1%}", *cells)
     return [shown, _certificates(metrics)]
 
 
-def _cell(draws: float | None, uniform: float | None, name: str) -> str:
+def _cell(rows: list[Metrics], target: float) -> str:
+    draws = draws_until(rows, target)
     if draws is None:
         return "–"
-    ratio = f" ({uniform / draws:.1f}×)" if uniform is not None and name != "uniform" else ""
-    return f"{draws:,.0f}{ratio}"
+    return f"{'≤ ' if draws == rows[0]['draws'] else ''}{draws:,.0f}"
 
 
 def _certificates(metrics: Metrics) -> Table:
@@ -55,7 +55,7 @@ def select(metrics: Metrics, world: str, depth: int) -> list[Metrics]:
     return [curve for curve in metrics["curves"] if (curve["world"], curve["depth"]) == (world, depth)]
 
 
-def draws_until(rows: list[Metrics], target: float = TARGET) -> float | None:
+def draws_until(rows: list[Metrics], target: float) -> float | None:
     """The least draws with a regret of at most `target`, interpolated on log scales."""
     before = None
     for row in rows:
@@ -98,5 +98,5 @@ def plot(metrics: Metrics) -> Figure:
         ax.set_xlabel("draws", fontsize=9)
     for row in axes:
         row[0].set_ylabel("regret", fontsize=9)
-    axes[0][-1].legend(fontsize=7, frameon=False)
+    canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     return canvas
