@@ -63,9 +63,9 @@ def test_states_are_listed(metrics, world):
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert [table.row_count for table in experiment_figure.table(metrics)] == [3, 3]
+    assert [table.row_count for table in experiment_figure.table(metrics)] == [4, 4]
     titles = [ax.get_title() for ax in experiment_figure.plot(metrics).axes]
-    assert titles[2] == "GGPI, depth 3\n101 of 104 states optimal" and len(titles) == 6
+    assert titles[2] == "GGPI, depth 3\n101 of 104 states optimal" and len(titles) == 8
 
 
 @pytest.mark.parametrize("world", [0, 1])
