@@ -222,6 +222,20 @@ def test_sampled_values_of_a_single_policy_are_means_of_jumps(world, form):
     )
 
 
+@pytest.mark.parametrize("form", ["state", "state_action", "arrival"])
+@pytest.mark.parametrize("terminal", [False, True])
+def test_sampled_values_are_exact_where_nothing_is_random(form, terminal):
+    """State 0 leads to state 1, which is never left: every jump ends there."""
+    P = np.zeros((2, 2, 2))
+    P[..., 1] = 1
+    mdp, table = TabularMDP(P, [False, terminal]), np.array([[0.3, 0.7], [0.5, 0.2]])
+    reward = rewards.Reward(form, table if form == "state_action" else table[:, 0])
+    policies = [np.array([[0.5, 0.5], [0.1, 0.9]]), np.array([[0.2, 0.8], [0.6, 0.4]])]
+    ghms = exact_ghms(mdp, policies, 0.9, 0.3)
+    sampled = evaluate_closed_loop_sampled(ghms, reward, num_samples=3, key=jax.random.key(0))
+    np.testing.assert_allclose(sampled.array, evaluate_closed_loop(ghms, reward).array, rtol=1e-6)
+
+
 def test_sampled_policy_iteration_reaches_the_optimum():
     """A corridor of five cells: with 200 jumps per pair the values of left and right differ by far more than noise."""
     mdp, _, reward = corridor(5)

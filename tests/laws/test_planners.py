@@ -121,6 +121,8 @@ def test_the_reported_value_is_unbiased():
     apart = np.asarray(found.value) - exact[np.asarray(found.best)]
     width = 1 / (1 - GAMMA)
     assert abs(apart.mean()) <= error_of_mean(width / 2 / np.sqrt(8), len(keys), width, comparisons=1)
+    searched = np.asarray(found.mean)[np.arange(len(keys)), np.asarray(found.best)]
+    assert np.mean(np.asarray(found.value) == searched) < 0.5, "samples of the search were used again"
     own = np.asarray(found.mean).max(axis=1)
     assert own.mean() - exact.max() > 0
 
@@ -174,7 +176,10 @@ def test_an_easy_choice_is_certified_early():
     ghms = ggpi.exact_ghms(ggpi.TabularMDP(P), [np.eye(2)[[a] * 3] for a in (0, 1)], 0.9, 0.5)
     gsps = ggpi.compositions(2, 2, 0.5)
     planner = BranchAndBound(20_000, gsps=gsps)
-    found = planning.plan(planner, ghms, rewards.arrival([0.0, 1.0, 0.0]), 0, key=jax.random.key(0))
+    reward = rewards.arrival([0.0, 1.0, 0.0])
+    halved = planning.plan(SequentialHalving(400, gsps), ghms, reward, 0, key=jax.random.key(0))
+    assert halved.head == 0
+    found = planning.plan(planner, ghms, reward, 0, key=jax.random.key(0))
     assert found.head == 0 and found.gap <= 0.05 * 10 and found.draws < 15_000
     assert found.survivors[-1] == 2, "both plans with this head are equally good"
     np.testing.assert_allclose([found.value, found.stderr], [10, 0], atol=1e-3)
