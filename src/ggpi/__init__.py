@@ -12,6 +12,7 @@ TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which takes long to import
 if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with the names below
     from ggpi import data as data
     from ggpi import envs as envs
+    from ggpi import planning as planning
     from ggpi import rewards as rewards
     from ggpi.agent.agent import GGPIAgent as GGPIAgent
     from ggpi.data.spec import StateSpec as StateSpec
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.learning.recipe import Recipe as Recipe
     from ggpi.mdp.optimal import q_star as q_star
     from ggpi.mdp.tabular import TabularMDP as TabularMDP
+    from ggpi.planning.closed_loop import evaluate_closed_loop as evaluate_closed_loop
     from ggpi.policies.functions import policy_from as policy_from
     from ggpi.policies.sb3.reader import load_sb3 as load_sb3
     from ggpi.policies.tabular import TabularPolicy as TabularPolicy
@@ -46,7 +48,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.switching import compositions as compositions
     from ggpi.switching import suffix_closure as suffix_closure
 
-_MODULES = ("data", "envs", "rewards")
+_MODULES = ("data", "envs", "planning", "rewards")
 _NAMES = {
     # §2 Finite MDPs, policies, optimal values
     "TabularMDP": "mdp.tabular",
@@ -62,6 +64,7 @@ _NAMES = {
     "suffix_closure": "switching",
     "evaluate": "evaluation.exact",
     "evaluate_sampled": "evaluation.sampled",
+    "evaluate_closed_loop": "planning.closed_loop",
     # §4, §5 Improvement and policy iteration
     "improve": "improvement",
     "policy_iteration": "improvement",

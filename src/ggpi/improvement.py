@@ -22,12 +22,16 @@ from ggpi.evaluation import QValues, evaluate, evaluate_pairs_sampled, ghm_draws
 from ggpi.ghm import GHMs, exact_ghms, joined_ghms
 from ggpi.mdp.tabular import TabularMDP
 from ggpi.mdp.ties import UNKNOWN, is_best
+from ggpi.planning.closed_loop import evaluate_closed_loop
+from ggpi.planning.closed_loop_sampled import evaluate_closed_loop_sampled
 from ggpi.policies import TabularPolicy
 from ggpi.rewards import Reward
 from ggpi.switching import GSPs, check_alpha, compositions, missing_suffixes
 from ggpi.types import Key, Scalar, real, reals, whole
 
 Ties = Literal["uniform", "first", "random"]
+Depth = int | Literal["inf"]
+"""Of Π_m; "inf" is the closed loop, where every switch chooses the best policy of the state."""
 
 
 class OpenSetWarning(UserWarning):
@@ -159,7 +163,7 @@ def policy_iteration(
     gamma: Scalar,
     alpha: Scalar,
     *,
-    depth: int = 1,
+    depth: Depth = 1,
     newest_last: bool = False,
     start: ArrayLike | None = None,
     max_iterations: int = 100,
@@ -173,7 +177,8 @@ def policy_iteration(
         reward: a reward of the MDP.
         gamma: the discount of the return.
         alpha: the switching probability of the GSPs.
-        depth: m; depth 1 is policy iteration, because the newest policy dominates the older ones.
+        depth: m; depth 1 is policy iteration, because the newest policy dominates the older ones. "inf" is the closed
+            loop over π₀, …, πₖ (`ggpi.evaluate_closed_loop`).
         newest_last: whether only GSPs that end in the newest policy are kept; each dominates the same GSP with an
             older end.
         start: the first policy; uniform by default.
@@ -184,7 +189,11 @@ def policy_iteration(
     Paper: Alg 1
     """
     solver = _Solver(mdp, gamma, check_alpha(alpha), depth, newest_last, max_iterations, optimal, tolerance)
-    return solver.run(start, lambda gsps, ghms, _: evaluate(gsps, ghms, reward), 0)
+
+    def values(gsps: GSPs | None, ghms: GHMs, _: int) -> QValues:
+        return evaluate_closed_loop(ghms, reward) if gsps is None else evaluate(gsps, ghms, reward)
+
+    return solver.run(start, values, 0)
 
 
 def policy_iteration_sampled(
@@ -194,7 +203,7 @@ def policy_iteration_sampled(
     alpha: Scalar,
     *,
     num_samples: int,
-    depth: int = 1,
+    depth: Depth = 1,
     newest_last: bool = False,
     start: ArrayLike | None = None,
     max_iterations: int = 100,
@@ -204,12 +213,16 @@ def policy_iteration_sampled(
 ) -> PolicyIteration:
     """Algorithm 1 with values estimated from `num_samples` chains per (x, a, ν); see `policy_iteration`.
 
+    At depth "inf" these are jumps per (x, a, k), drawn for every policy in every iteration.
+
     Paper: Alg 1, Ex 5.3
     """
     solver = _Solver(mdp, gamma, check_alpha(alpha), depth, newest_last, max_iterations, optimal, tolerance)
 
-    def estimate(gsps: GSPs, ghms: GHMs, iteration: int) -> QValues:
+    def estimate(gsps: GSPs | None, ghms: GHMs, iteration: int) -> QValues:
         noise = jax.random.fold_in(key, iteration)
+        if gsps is None:
+            return evaluate_closed_loop_sampled(ghms, reward, num_samples=num_samples, key=noise)
         return evaluate_pairs_sampled(gsps, ghms, reward, num_samples=num_samples, key=noise)
 
     return solver.run(start, estimate, whole(num_samples, "num_samples"))
@@ -217,19 +230,19 @@ def policy_iteration_sampled(
 
 @dataclass(frozen=True)
 class _Solver:
-    """Algorithm 1 for any way to evaluate a set of GSPs."""
+    """Algorithm 1 for any way to evaluate a set of GSPs; the set is None at depth "inf"."""
 
     mdp: TabularMDP
     gamma: Scalar
     alpha: float
-    depth: int
+    depth: Depth
     newest_last: bool
     max_iterations: int
     optimal: np.ndarray | None
     tolerance: float | None
 
     def run(
-        self, start: ArrayLike | None, values: Callable[[GSPs, GHMs, int], QValues], num_samples: int
+        self, start: ArrayLike | None, values: Callable[[GSPs | None, GHMs, int], QValues], num_samples: int
     ) -> PolicyIteration:
         pi = (
             TabularPolicy.uniform(self.mdp)
@@ -240,10 +253,9 @@ class _Solver:
         ghms = exact_ghms(self.mdp, policies, self.gamma, self.alpha)
         chains, samples, draws = num_samples * self.mdp.kernel.shape[0], 0, 0
         for iteration in range(1, whole(self.max_iterations, "max_iterations") + 1):
-            newest = len(ghms.policies) - 1
-            gsps = compositions(newest + 1, self.depth, self.alpha, last=newest if self.newest_last else None)
-            samples += sum(map(len, gsps)) * chains
-            draws += ghm_draws(gsps) * chains
+            gsps = self._set(len(ghms.policies) - 1)
+            samples += chains * (len(ghms.policies) if gsps is None else sum(map(len, gsps)))
+            draws += chains * (len(ghms.policies) if gsps is None else ghm_draws(gsps))
             improved = improve(values(gsps, ghms, iteration), tolerance=self.tolerance, name=f"π{iteration}")
             if np.array_equal(improved.pi, policies[-1].pi):
                 return PolicyIteration(tuple(policies), "stable", samples, draws)
@@ -252,6 +264,17 @@ class _Solver:
                 return PolicyIteration(tuple(policies), "optimal", samples, draws)
             ghms = self._with_policy(ghms, improved)
         return PolicyIteration(tuple(policies), "limit", samples, draws)
+
+    def __post_init__(self):
+        if self.depth == "inf" and self.newest_last:
+            raise ValueError(
+                'depth="inf" has no last policy: leave newest_last out, or give a number as depth'
+            )
+
+    def _set(self, newest: int) -> GSPs | None:
+        if self.depth == "inf":
+            return None
+        return compositions(newest + 1, self.depth, self.alpha, last=newest if self.newest_last else None)
 
     def _with_policy(self, ghms: GHMs, policy: TabularPolicy) -> GHMs:
         """The models with those of one more policy; at depth 1 with the newest last, of that one alone."""

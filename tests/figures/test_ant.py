@@ -33,7 +33,7 @@ def test_transfer_compares_agents_on_the_same_starts():
     assert set(metrics["curves"]) == set(metrics["oracle"]) == {"1", "2"}
     assert {"right alone", "random switching", "MPC, one-step model"} <= set(metrics["baselines"])
     assert all(np.isfinite(list(row.values())).all() for row in metrics["ratios"].values())
-    assert len(ant_transfer_figure.table(metrics)) == 3
+    assert len(ant_transfer_figure.table(metrics)) == 4
     assert len(ant_transfer_figure.plot(metrics).axes) == 3
 
 

@@ -36,7 +36,9 @@ def test_samples_are_counted_as_algorithm_1_spends_them(metrics):
     for run in metrics["runs"]:
         segments, nodes = 0, 0
         for k in range(1, run["iterations"] + 1):  # k policies
-            if run["depth"] == 1:
+            if run["depth"] == "inf":
+                new = new_nodes = k
+            elif run["depth"] == 1:
                 new = new_nodes = 1 if run["variant"] == "newest-last" else k
             elif run["variant"] == "newest-last":
                 new, new_nodes = 1 + 2 * (k - 1), 1 + 2 * (k - 1)
@@ -46,6 +48,12 @@ def test_samples_are_counted_as_algorithm_1_spends_them(metrics):
             segments, nodes = segments + new, nodes + new_nodes
         assert run["ghm_samples"] == 416_000 * segments
         assert run["ghm_draws"] == 416_000 * nodes
+
+
+@pytest.mark.parametrize("start", experiment.STARTS)
+def test_the_closed_loop_is_solved(metrics, start):
+    (row,) = by_depth(metrics, start, experiment.CLOSED).values()
+    assert row["censored"] == 0 and row["iterations"]["mean"] < 20
 
 
 def test_censored_runs_are_counted_and_said(metrics):

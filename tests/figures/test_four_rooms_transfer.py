@@ -63,6 +63,18 @@ def test_states_are_listed(metrics, world):
 
 
 def test_table_and_figure_come_from_metrics(metrics):
-    assert [table.row_count for table in experiment_figure.table(metrics)] == [3, 3]
+    assert [table.row_count for table in experiment_figure.table(metrics)] == [4, 4]
     titles = [ax.get_title() for ax in experiment_figure.plot(metrics).axes]
-    assert titles[2] == "GGPI, depth 3\n101 of 104 states optimal" and len(titles) == 6
+    assert titles[2] == "GGPI, depth 3\n101 of 104 states optimal" and len(titles) == 8
+
+
+@pytest.mark.parametrize("world", [0, 1])
+def test_no_depth_promises_more_than_the_closed_loop(metrics, world):
+    rows, closed = metrics["worlds"][world]["depths"], metrics["worlds"][world]["closed_loop"]
+    assert closed["promised_share"] >= max(row["promised_share"] for row in rows) - 1e-9
+    assert closed["value_share"] >= closed["promised_share"] - 1e-9
+    assert closed["gsps"] == 4
+
+
+def test_the_closed_loop_solves_the_deterministic_world(metrics):
+    assert metrics["worlds"][0]["closed_loop"]["optimal"] == 104

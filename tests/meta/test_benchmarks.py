@@ -41,6 +41,11 @@ def test_light_commands_are_timed():
     assert found.keys() == committed("help_text").keys()
 
 
+def test_the_closed_loop_is_timed():
+    found = run("import closed_loop; print(json.dumps(closed_loop.measure(3, rounds=1)))")
+    assert all(found.keys() == row.keys() for rows in committed("closed_loop").values() for row in rows)
+
+
 @pytest.mark.parametrize(("depth", "bar"), [(3, 15), (4, 50)])
 def test_committed_results_of_exact_sets(depth, bar):
     assert committed("exact_sets")[f"depth {depth}"]["speed_up"] >= bar

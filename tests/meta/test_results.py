@@ -88,7 +88,9 @@ def test_a_run_is_kept_as_it_was_measured(tmp_path, monkeypatch):
     keep_results.keep(tmp_path / "run", "kept", ["--seed", "0"])
 
     metrics = json.loads(text(tmp_path / "run" / "metrics.json"))
-    solved = [row["optimal"] for world in metrics["worlds"] for row in world["depths"]]
+    solved = [
+        row["optimal"] for world in metrics["worlds"] for row in (*world["depths"], world["closed_loop"])
+    ]
     kept = fill_results.summary("kept")
     assert kept["command"] == "ggpi run four-rooms-transfer --seed 0"
     assert (kept["preset"], kept["seeds"]) == ("tiny", {"seed": 0})

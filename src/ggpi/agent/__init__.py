@@ -1,6 +1,8 @@
 """The agent: plans over switching policies for any reward."""
 
-from ggpi.agent.agent import GGPIAgent, Plan
+from ggpi.agent.agent import GGPIAgent
+from ggpi.agent.choosing import Plan
+from ggpi.agent.searching import Progress
 from ggpi.agent.warnings import NoRewardWarning, UnfamiliarStateWarning
 
-__all__ = ["GGPIAgent", "NoRewardWarning", "Plan", "UnfamiliarStateWarning"]
+__all__ = ["GGPIAgent", "NoRewardWarning", "Plan", "Progress", "UnfamiliarStateWarning"]

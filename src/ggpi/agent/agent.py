@@ -19,11 +19,10 @@ from typing import Any, Literal, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from ggpi._jax.forking import check_process
-from ggpi._jax.jit import jit
 from ggpi._jax.random import checked_key
 from ggpi.agent.checks import (
     Spaces,
@@ -34,6 +33,8 @@ from ggpi.agent.checks import (
     checked_states,
     warn_if_slow,
 )
+from ggpi.agent.choosing import Plan, candidates, choose
+from ggpi.agent.searching import Trace, checked_planner, estimates, search
 from ggpi.agent.warnings import Warner
 from ggpi.evaluation.queries import AbstractQuery, Estimate, Jump, estimate, largest_call, sampled_levels
 from ggpi.evaluation.rewards import SampledReward, checked_reward, sampled_reward
@@ -41,30 +42,13 @@ from ggpi.evaluation.stepping import Step, Suffixes
 from ggpi.evaluation.tree import Places, Tree, tree_of
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler, TableSampler
-from ggpi.policies.bank import PolicyBank
+from ggpi.planning import AbstractPlanner, Exhaustive
+from ggpi.planning import Plan as Found
+from ggpi.planning.chains import Problem, problem_of
+from ggpi.planning.plans import plans_of
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs
-from ggpi.types import Key, Numbers, whole
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """What the agent considered in a state, or in each of B states, and what it chose."""
-
-    gsps: GSPs
-    value: np.ndarray
-    """[N]: the estimate of V^ν(x); [N, C] when C first actions were scored. For a batch [B, N] or [B, N, C]."""
-    stderr: np.ndarray
-    """Its standard error."""
-    best: np.ndarray
-    """The place of the chosen GSP in the set."""
-    action: np.ndarray
-    levels: list[list[np.ndarray]]
-    paths: Places
-
-    def samples(self, gsp: int) -> list[np.ndarray]:
-        """States [n, D] sampled at the ends of a GSP's segments, after the axes of a batch and of first actions."""
-        return [level[b][place] for level, (b, place) in zip(self.levels, self.paths[gsp], strict=False)]
+from ggpi.types import Key, whole
 
 
 class _Decision(NamedTuple):
@@ -73,8 +57,9 @@ class _Decision(NamedTuple):
     found: Estimate
     best: np.ndarray
     action: np.ndarray
-    query: AbstractQuery
+    query: AbstractQuery | None
     key: Key
+    search: Found | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +87,8 @@ class GGPIAgent:
             default is "all" for the exact models of finite MDPs and "head" for learned models: scoring actions leads
             into states where no base policy was, and so where models were not trained.
         terminal: whether a state ends the episode, a JAX function of one state.
+        planner: how the set is searched (`ggpi.planning`). By default every GSP gets `num_samples` chains; sets of more
+            than 256 are halved with a third of these draws, if the heads act.
         seed: the seed of `predict`.
 
     Paper: Alg 2, Thm 4.2
@@ -115,6 +102,7 @@ class GGPIAgent:
     num_samples: int = 100
     first_actions: Literal["head", "all", "step"] | int | None = None
     terminal: Callable[[Any], Any] | None = None
+    planner: AbstractPlanner | None = None
     seed: int = 0
     _models: _Models | None = field(default=None, repr=False)
     """Of an agent that was made by `with_reward`: the rest has been checked."""
@@ -127,6 +115,8 @@ class GGPIAgent:
         spaces = self._shared.spaces
         reward = checked_reward(as_reward(self.reward), spaces.state, spaces.action, spaces.sizes)
         object.__setattr__(self, "reward", reward)
+        if self.planner is not None:
+            self.planner.check(self._problem)
 
     @property
     def _shared(self) -> _Models:
@@ -144,11 +134,14 @@ class GGPIAgent:
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)
         models = _Models(sampler, checked_spaces(self.ghms, sampler), Warner(sampler))
-        first_actions = checked_first_actions(self.first_actions, models.spaces.num_actions, self.ghms)
+        wanted = "head" if self.first_actions is None and self.planner is not None else self.first_actions
+        first_actions = checked_first_actions(wanted, models.spaces.num_actions, self.ghms)
+        planner = checked_planner(self.planner, gsps, num_samples, first_actions)
         for name, value in {
-            "num_samples": num_samples,
             "gsps": gsps,
             "first_actions": first_actions,
+            "planner": None if isinstance(planner, Exhaustive) else planner,
+            "num_samples": planner.num_samples if isinstance(planner, Exhaustive) else num_samples,
             "_models": models,
         }.items():
             object.__setattr__(self, name, value)
@@ -170,13 +163,31 @@ class GGPIAgent:
         key = jax.random.fold_in(jax.random.key(self.seed), next(self._calls))
         return self.act(observation, key=key), state
 
-    def plan(self, state: ArrayLike, *, key: Key) -> Plan:
+    def plan(
+        self,
+        state: ArrayLike,
+        *,
+        seconds: float | None = None,
+        trace: Trace | None = None,
+        warm: Plan | None = None,
+        key: Key,
+    ) -> Plan:
         """Every GSP's value with its standard error, the choice, and the samples behind it.
+
+        Args:
+            state: one state, or a batch.
+            seconds: of an adaptive planner: no round begins after this time.
+            trace: called with a `ggpi.agent.Progress` after each round of an adaptive planner.
+            warm: the last decision: an adaptive planner starts with what survived longest in it.
+            key: the random key.
 
         Paper: Fig 6
         """
         states, batch = self._checked_states(state)
-        decided = self._decide(states, checked_key(key))
+        limits = {"seconds": seconds, "trace": trace, "warm": None if warm is None else warm.search}
+        if self.planner is None and any(limit is not None for limit in (seconds, trace, warm)):
+            raise ValueError("seconds, trace and warm are for adaptive planners: give the agent a planner=")
+        decided = self._decide(states, checked_key(key), **limits)
         values = [np.moveaxis(np.asarray(part), 1, 0) for part in decided.found]
         starts = (*batch, values[0].shape[2])
         if self.first_actions == "head":
@@ -184,6 +195,8 @@ class GGPIAgent:
         value, stderr, best, action = (
             part.reshape((*batch, *part.shape[1:])) for part in (*values, decided.best, decided.action)
         )
+        if decided.query is None:
+            return Plan(self._set, value, stderr, best, action, [], [], decided.search)
         levels = sampled_levels(decided.query, self.num_samples, largest=self._largest, key=decided.key)
         levels = [
             [np.reshape(part, (len(part), *starts, *part.shape[2:])) for part in level] for level in levels
@@ -207,9 +220,24 @@ class GGPIAgent:
     def _largest(self) -> int:
         return largest_call(self._shared.sampler)
 
-    def _decide(self, states: Array, key: Key) -> _Decision:
+    @cached_property
+    def _problem(self) -> Problem:
+        """What a planner solves, in some state."""
+        state = jnp.zeros(self._shared.spaces.state.shape, self._shared.spaces.state.dtype)
+        return problem_of(plans_of(self._set), self._shared.sampler, as_reward(self.reward), state)
+
+    def _searched(self, states: Array, key: Key, **limits: Any) -> _Decision:
+        planner = cast(AbstractPlanner, self.planner)
+        warm = limits.pop("warm", None)
+        found = search(planner, self._problem, states, warm, **limits, key=key)
+        best, action = np.asarray(found.best), np.asarray(found.action)
+        return _Decision(estimates(found), best, action, None, key, found)
+
+    def _decide(self, states: Array, key: Key, **limits: Any) -> _Decision:
         models = self._shared
         models.warner.about_states(states)
+        if self.planner is not None:
+            return self._searched(states, key, **limits)
         value_key, first_key, choice_key = jax.random.split(key, 3)
         query = self._query(states, self._first_actions(states, first_key))
         found = estimate(query, self.num_samples, largest=self._largest, key=value_key)
@@ -249,30 +277,3 @@ class GGPIAgent:
                 f"there are {len(rewards[0])} rewards, one for each state of a batch; got a batch {list(batch)}"
             )
         return states.reshape(-1, *spaces.state.shape), batch
-
-
-@jit
-def choose(
-    bank: PolicyBank,
-    heads: Int[np.ndarray, "N"] | Int[Array, "N"],
-    mean: Float[np.ndarray, "N B C"] | Float[Array, "N B C"],
-    states: Numbers,
-    actions: Numbers | None,
-    key: Key,
-) -> tuple[Array, Array]:
-    """The best GSP [B], ties broken at random, and the action: its head's, or the first action that it scored."""
-    tie_key, act_key = jax.random.split(key)
-    scores = jnp.moveaxis(mean, 1, 0).reshape(len(states), -1)
-    lots = jax.random.uniform(tie_key, scores.shape)
-    place = jnp.where(scores == scores.max(axis=1, keepdims=True), lots, -1.0).argmax(axis=1)
-    best, tried = place // mean.shape[2], place % mean.shape[2]
-    if actions is None:
-        return best, bank.sample(jnp.asarray(heads)[best], states, key=act_key)
-    return best, actions[jnp.asarray(heads)[best], jnp.arange(len(states)), tried]
-
-
-@jit
-def candidates(bank: PolicyBank, states: Numbers, count: int, key: Key) -> Array:
-    """`count` actions of each policy in each state [K, B, C, …]."""
-    repeated = jnp.broadcast_to(states[None, :, None], (len(bank), len(states), count, *states.shape[1:]))
-    return bank.sample_each(repeated, key=key)

@@ -143,6 +143,25 @@ def deeper_is_worse() -> tuple[TabularMDP, Reward, list[np.ndarray]]:
     return TabularMDP(P, labels=["x0", "x1"]), state_action([[0, 3, 2], [3, -1, -1]]), policies
 
 
+def more_is_worse() -> tuple[TabularMDP, Reward, list[np.ndarray]]:
+    """Two states, three actions, two policies: improvement over both ends below improvement over the first, at γ = 0.8.
+
+            action 0                 action 1          action 2
+        x₀  stays for −2 (π₀, π₁)    stays for 0       stays for 3
+        x₁  stays for 0  (π₁)        to x₀ for 2       to x₀ for 0 (π₀)
+
+    Both policies have V(x₀) = −10. π₀ alone has V(x₁) = −8, so going for 2 beats staying, −6 against −6.4; in x₀ the
+    improved policy finds action 2 and gets 3 for ever. π₁ adds V(x₁) = 0. So the improved policy stays in x₁ and gets
+    0, in the place of 14.
+
+    Q̄ rises with the set, for the closed loop and for every depth, and is a lower bound of Q^{π′}; but Q^{π′} itself may
+    fall. Returns (mdp, reward, [π₀, π₁]).
+    """
+    P = np.eye(2)[np.array([[0, 0, 0], [1, 0, 0]])]
+    policies = [np.eye(3)[[0, 2]], np.eye(3)[[0, 0]]]
+    return TabularMDP(P, labels=["x0", "x1"]), state_action([[-2, 0, 3], [0, 2, 0]]), policies
+
+
 def with_memory(mdp: TabularMDP, num_memories: int, update: Callable[[int, int, int], int]) -> TabularMDP:
     """The MDP on pairs (state, memory), memory′ = update(memory, state, action); pair x·M + m.
 

@@ -13,13 +13,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
 from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
 from ggpi.rewards import Each, Features, Reward, Target
 from ggpi.types import Numbers, Sampler
 
+PolicyIndices = tuple[int, ...] | Int[Array, "K"]
 UNTRACEABLE = (
     jax.errors.TracerArrayConversionError,
     jax.errors.ConcretizationTypeError,
@@ -57,11 +58,11 @@ class PolicyReward(eqx.Module):
     r: Float[Array, "S A"]
     r_pi: Float[Array, "K S"]
 
-    def __call__(self, policies: tuple[int, ...], x: Numbers, action: Numbers | None) -> Array:
+    def __call__(self, policies: PolicyIndices, x: Numbers, action: Numbers | None) -> Array:
         """r^π of the policies at x [nodes, P, n], policy by policy; r(x, a) where an action is given."""
         if action is not None:
             return self.r[x, action]
-        policy = np.repeat(np.array(policies, np.int32), len(x) // len(policies))[:, None, None]
+        policy = jnp.repeat(jnp.asarray(policies, jnp.int32), len(x) // len(policies))[:, None, None]
         return self.r_pi.ravel()[x + self.r_pi.shape[1] * policy]
 
 
@@ -82,7 +83,7 @@ class SampledReward(eqx.Module):
     def depends_on_policy(self) -> bool:
         return self.form in ("state_action", "policy")
 
-    def __call__(self, policies: tuple[int, ...], x: Numbers, action: Numbers | None = None) -> Array:
+    def __call__(self, policies: PolicyIndices, x: Numbers, action: Numbers | None = None) -> Array:
         """r at x [nodes, P, n, …], where these policies act or the actions are given."""
         if self.form == "policy":
             r = self.values(policies, x, action)

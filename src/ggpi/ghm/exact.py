@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Int
 from numpy.typing import ArrayLike
 
 from ggpi._jax.alias import AliasTable, alias_table
@@ -95,18 +96,22 @@ class TabularSampler(eqx.Module):
         count = self.num_states * (self.num_actions + 1)
         check_shape("rows.keep", self.rows.keep, (*lead, count, self.num_states))
 
-    def sample(self, state: Any, action: Any, *, among: Sequence[int] | None = None, key: Key) -> Any:
+    def sample(
+        self, state: Any, action: Any, *, among: Sequence[int] | Int[Array, "K"] | None = None, key: Key
+    ) -> Any:
         """X′ for each pair; of stacked tables, those of the policies `among`, for states [K, rows]."""
         return self._draw(jnp.asarray(state) * self.num_actions + action, among, key)
 
-    def sample_onward(self, state: Any, *, among: Sequence[int] | None = None, key: Key) -> Any:
+    def sample_onward(
+        self, state: Any, *, among: Sequence[int] | Int[Array, "K"] | None = None, key: Key
+    ) -> Any:
         """X′ when the first action is π's own, in a single draw."""
         return self._draw(jnp.asarray(state) + self.num_states * self.num_actions, among, key)
 
-    def _draw(self, row: jax.Array, among: Sequence[int] | None, key: Key) -> jax.Array:
+    def _draw(self, row: jax.Array, among: Sequence[int] | Int[Array, "K"] | None, key: Key) -> jax.Array:
         if among is None:
             return self.rows.sample(row, key=key)
-        first = np.array(among, np.int32) * self.rows.keep.shape[-2]
+        first = jnp.asarray(among, jnp.int32) * self.rows.keep.shape[-2]
         return self.rows.sample(row + first[:, None], key=key)
 
 

@@ -24,6 +24,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.finite.four_rooms_policy_iteration",
         "Fig 4: policy iteration with GGPI, iterations and samples against depth",
     ),
+    "planner-regret": (
+        "ggpi.lab.finite.planner_regret",
+        "Planners: regret of the chosen plan against draws, among 16 to a million plans",
+    ),
     "learned-policy-iteration": (
         "ggpi.lab.iteration.learned_policy_iteration",
         "Alg 1 with learned models: iterations of GPI and of GGPI at depth 2",

@@ -129,7 +129,7 @@ class _Krylov:
             goal = max(wanted, ROUNDING * np.abs(v).max())
             if (size := np.abs(residual).max()) <= goal:
                 return v
-            candidate = v + _bicgstab(self._apply, residual, goal, self.round_length)
+            candidate = v + bicgstab(self._apply, residual, goal, self.round_length)
             if not np.abs(f - self._apply(candidate)).max() <= size / 2:
                 candidate = self._sweep(f, v)
             v, residual = candidate, f - self._apply(candidate)
@@ -148,7 +148,7 @@ class _Krylov:
         return x - self._beta * (self._P @ x)
 
 
-def _bicgstab(
+def bicgstab(
     apply: Callable[[np.ndarray], np.ndarray], f: np.ndarray, goal: float, max_iterations: int
 ) -> np.ndarray:
     """x with apply(x) ≈ f, by van der Vorst's BiCGSTAB from 0 until max|f − apply(x)| ≤ goal, as it updates it.

@@ -27,6 +27,7 @@ from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.ant.mpc import mpc
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, Tasks, compute
+from ggpi.planning import SequentialHalving
 from ggpi.storage.pretrained import pretrained
 
 LEVEL = 0.9
@@ -49,6 +50,8 @@ class Config:
     """Episodes of each agent, the same for all."""
     samples: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
     """Samples n for each GSP of depth 2."""
+    draws: tuple[int, ...] = (250, 500, 1000, 2000)
+    """Draws of a decision at depth 2 by sequential halving; n samples for each GSP take 20n."""
     depths: tuple[int, ...] = (1, 2, 3)
     """Depths of the plans."""
     radius: float = ant.RADIUS
@@ -69,6 +72,7 @@ PRESETS = {
         num_models=1,
         episodes=2,
         samples=(2,),
+        draws=(120,),
         depths=(1, 2),
         radius=2.0,
         oracle_episodes=1,
@@ -110,6 +114,9 @@ def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
         for depth in config.depths
         for s, fit in enumerate(fits)
     }
+    for draws in config.draws[::-1]:
+        for s, fit in enumerate(fits):
+            tasks[f"halving/draws-{draws}/{s}"] = partial(plan_adaptively, config, fit, draws)
     for variant, depth in product(VARIANTS, PAIR):
         tasks[f"{variant}/depth-{depth}"] = partial(plan_otherwise, config, fits[0], depth, variant)
     for name in PLAIN:
@@ -128,6 +135,7 @@ def _compared(config: Config, results: Metrics) -> Metrics:
         d: [results[f"depth-{d}/samples-{max(config.samples)}/{s}"] for s in seeds] for d in {*depths, *PAIR}
     }
     return {
+        "adaptive": _adaptive(config, results),
         "curves": {str(d): [_rate(results, config, d, n) for n in config.samples] for d in depths},
         "table": cases([[best[d][s] for d in PAIR] for s in seeds]),
         "variants": {
@@ -155,6 +163,12 @@ def calibrate(fit: FitConfig) -> Metrics:
 def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> Metrics:
     """Episodes of GGPI at a depth."""
     return play(config, planner(models(fit), depth, budget(samples, depth), config.radius))
+
+
+def plan_adaptively(config: Config, fit: FitConfig, draws: int) -> Metrics:
+    """Episodes of GGPI at depth 2, where halving spends a budget of draws on each decision."""
+    halving = SequentialHalving(draws, value_samples=1)
+    return play(config, planner(models(fit), 2, 1, config.radius, planner=halving))
 
 
 def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> Metrics:
@@ -196,6 +210,18 @@ def play(config: Config, decide: Decide) -> Metrics:
     timed = Timed(decide)
     tasks = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed, config.radius)
     return {"steps": ant.episodes(timed, tasks).steps, "seconds_per_plan": timed.seconds_per_decision}
+
+
+def _adaptive(config: Config, results: Metrics) -> list[Metrics]:
+    """Success and time of a decision at depth 2 against its draws, by halving and with all GSPs alike."""
+    cells = {("halving", draws): f"halving/draws-{draws}" for draws in config.draws}
+    cells |= {("exhaustive", 20 * n): f"depth-2/samples-{n}" for n in config.samples}
+    rows = []
+    for (name, draws), cell in cells.items():
+        parts = [results[f"{cell}/{s}"] for s in range(config.num_models)]
+        seconds = float(np.mean([part["seconds_per_plan"] for part in parts]))
+        rows.append({"planner": name, "draws": draws, "ms": 1e3 * seconds, **_summary(parts)})
+    return rows
 
 
 def _rate(results: Metrics, config: Config, depth: int, samples: int) -> Metrics:

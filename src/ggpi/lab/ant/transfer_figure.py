@@ -23,7 +23,22 @@ COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
 
 def table(metrics: Metrics) -> list[Table]:
     """Calibration, Table 1, and success of every agent."""
-    return [calibration_table(metrics["ratios"]), _case_table(metrics), _success_table(metrics)]
+    parts = _case_table(metrics), _success_table(metrics), _adaptive_table(metrics)
+    return [calibration_table(metrics["ratios"]), *parts]
+
+
+def _adaptive_table(metrics: Metrics) -> Table:
+    shown = Table(
+        title="Depth 2: draws of a decision",
+        caption="ms: of a decision, with the other agents of a batch computed at the same time",
+        title_justify="left",
+    )
+    for column in ("planner", "draws", "success, %", "ms"):
+        shown.add_column(column, justify="left" if column == "planner" else "right")
+    for row in sorted(metrics["adaptive"], key=lambda row: (row["planner"], row["draws"])):
+        interval = f"{100 * row['mean']:.0f} [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
+        shown.add_row(row["planner"], f"{row['draws']:,}", interval, f"{row['ms']:.1f}")
+    return shown
 
 
 def _case_table(metrics: Metrics) -> Table:
@@ -80,6 +95,9 @@ def _draw_curves(ax: Axes, metrics: Metrics) -> None:
         ax.plot(n, mean, "-o", color=colour, linewidth=1.3, markersize=3, label=words)
         oracle = metrics["oracle"][depth]
         ax.plot(metrics["oracle_samples"], 100 * oracle["mean"], "*", color=colour, markersize=10)
+    halving = [row for row in metrics["adaptive"] if row["planner"] == "halving"]
+    points = [row["draws"] / 20 for row in halving], [100 * row["mean"] for row in halving]
+    ax.plot(*points, "--s", color=style.INK, linewidth=1, markersize=3, label="depth 2, halving")
     ax.set_xscale("log")
     ax.set_xticks(n, [str(i) for i in n])
     ax.minorticks_off()

@@ -5,6 +5,7 @@ Algorithm 1 with perfect models. In each iteration Q^ν(x, a) is estimated for e
 
     full          Π_m(π₀, …, πₖ): all switching policies of m policies seen so far
     newest-last   those that end in the newest policy πₖ; at depth 1 this is plain policy iteration
+    closed loop   every switch chooses the best of π₀, …, πₖ in the state reached: depth ∞, from jumps of k + 1 models
 
 The noise of 1000 samples is the point. Far from the goal the actions' values differ by less than the noise,
 so plain policy iteration, which sees one estimate of one policy, wanders among nearly optimal policies for
@@ -29,7 +30,7 @@ import jax
 import numpy as np
 
 from ggpi import envs, rewards
-from ggpi.improvement import policy_iteration_sampled
+from ggpi.improvement import Depth, policy_iteration_sampled
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.mdp.optimal import optimal_actions, q_star
@@ -38,6 +39,10 @@ STARTS = {"uniform": "first policy uniform", "deterministic": "first policy rand
 
 
 VARIANTS = {"newest-last": "newest last", "full": "full Πₘ"}
+
+
+CLOSED = "closed-loop"
+"""The variant without a depth."""
 
 
 COUNTS = {
@@ -83,7 +88,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
     Paper: Ex 5.3, Fig 4
     """
-    kinds = list(product(STARTS, VARIANTS, config.depths))
+    kinds = [*product(STARTS, VARIANTS, config.depths), *product(STARTS, [CLOSED], ["inf"])]
     seeds = [config.seed + i for i in range(config.num_seeds)]
     tasks = {
         f"{start}/{variant}/depth-{depth}/seed-{seed}": partial(solve, config, start, variant, depth, seed)
@@ -103,7 +108,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
-def solve(config: Config, start: str, variant: str, depth: int, seed: int) -> Metrics:
+def solve(config: Config, start: str, variant: str, depth: Depth, seed: int) -> Metrics:
     """One run of Algorithm 1, until the policy is exactly optimal."""
     mdp = envs.four_rooms()
     reward = rewards.state(mdp.indicator(tuple(config.goal)))
@@ -113,7 +118,12 @@ def solve(config: Config, start: str, variant: str, depth: int, seed: int) -> Me
             np.random.default_rng(seed).integers(mdp.num_actions, size=mdp.num_states)
         ]
     key = jax.random.key(seed)
-    for number in (list(STARTS).index(start), list(VARIANTS).index(variant), depth):
+    variants = [*VARIANTS, CLOSED]
+    for number in (
+        list(STARTS).index(start),
+        variants.index(variant),
+        max(config.depths) + 1 if depth == "inf" else depth,
+    ):
         key = jax.random.fold_in(key, number)
     found = policy_iteration_sampled(
         mdp,
@@ -138,7 +148,7 @@ def solve(config: Config, start: str, variant: str, depth: int, seed: int) -> Me
     } | counts
 
 
-def summarise(kind: tuple[str, str, int], runs: list[Metrics]) -> Metrics:
+def summarise(kind: tuple[str, str, Depth], runs: list[Metrics]) -> Metrics:
     """Means and intervals over the runs of one kind."""
     start, variant, depth = kind
     mine = [run for run in runs if (run["start"], run["variant"], run["depth"]) == kind]

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from ggpi.lab import style
 from ggpi.lab.cells import Metrics
-from ggpi.lab.finite.four_rooms_policy_iteration import COUNTS, STARTS, VARIANTS
+from ggpi.lab.finite.four_rooms_policy_iteration import CLOSED, COUNTS, STARTS, VARIANTS
 
 
 def table(metrics: Metrics) -> list[Table]:
@@ -22,14 +22,15 @@ def _table_of_start(metrics: Metrics, start: str) -> Table:
     )
     for column in ("set", "depth", "iterations", "10⁶ samples", "drawn", "censored"):
         shown.add_column(column, justify="left" if column == "set" else "right", no_wrap=True)
-    for variant in VARIANTS:
+    names = VARIANTS | {CLOSED: "closed loop"}
+    for variant in names:
         rows = select(metrics, start, variant)
         fewest = min(rows, key=lambda row: row["ghm_samples"]["mean"])
         for row in rows:
             least = "≥ " if row["censored"] else ""
             shown.add_row(
-                VARIANTS[variant] if row is rows[0] else "",
-                str(row["depth"]),
+                names[variant] if row is rows[0] else "",
+                str(row["depth"]).replace("inf", "∞"),
                 least + _interval(row["iterations"]),
                 least + _interval(row["ghm_samples"], unit=1e6),
                 least + _short(row["ghm_draws"]["mean"] / 1e6),
@@ -85,5 +86,7 @@ def draw_counts(ax: Axes, metrics: Metrics, start: str, count: str) -> None:
             ax.plot(depth, drawn, ":", color=colour, linewidth=1, label="… prefixes shared")
             fewest = mean.argmin()
             ax.plot(depth[fewest], mean[fewest], "o", color="none", markeredgecolor=style.INK, markersize=11)
+    for row in select(metrics, start, CLOSED):
+        ax.axhline(row[count]["mean"], color=style.GREY, linestyle="--", linewidth=1, label="closed loop")
     ax.set_yscale("log")
     ax.set_xticks(metrics["depths"])

@@ -24,25 +24,33 @@ def _world_table(world: Metrics, num_states: int) -> Table:
     shown.add_column(f"optimal, of {num_states} states", no_wrap=True)
     shown.add_column("promised", justify="right")
     shown.add_column("mean V/V*", justify="right")
-    for row in world["depths"]:
+    shown.add_column("ms", justify="right")
+    for row in (*world["depths"], world["closed_loop"]):
         bar = "█" * round(24 * row["optimal"] / num_states)
-        name = f"{row['depth']} (GPI)" if row["depth"] == 1 else str(row["depth"])
+        name = {1: "1 (GPI)", "inf": "∞ (closed loop)"}.get(row["depth"], str(row["depth"]))
         states = f"{row['optimal']:>3} [cyan]{bar}[/cyan]"
         shares = f"{row['promised_share']:.3f}", f"{row['value_share']:.3f}"
-        shown.add_row(name, str(row["gsps"]), states, *shares)
+        shown.add_row(
+            name,
+            "–" if row["depth"] == "inf" else str(row["gsps"]),
+            states,
+            *shares,
+            f"{1e3 * row['seconds']:.0f}",
+        )
     return shown
 
 
 def plot(metrics: Metrics) -> Figure:
     """Maps side by side: depths from left to right, one row for each world."""
     worlds = metrics["worlds"]
-    columns = len(worlds[0]["depths"])
+    columns = len(worlds[0]["depths"]) + 1
     canvas, axes = style.figure(len(worlds), columns, size=(2.3, 2.5))
     for world, row in zip(worlds, axes, strict=True):
-        for result, ax in zip(world["depths"], row, strict=True):
+        for result, ax in zip((*world["depths"], world["closed_loop"]), row, strict=True):
             colours = {tuple(state): style.MARKED for state in result["states"]}
             colours[tuple(metrics["goal"])] = style.GOAL
-            name = "GPI (depth 1)" if result["depth"] == 1 else f"GGPI, depth {result['depth']}"
+            names = {1: "GPI (depth 1)", "inf": "closed loop"}
+            name = names.get(result["depth"], f"GGPI, depth {result['depth']}")
             title = f"{name}\n{result['optimal']} of {metrics['num_states']} states optimal"
             style.grid_map(ax, metrics["cells"], colours, title)
         row[0].set_ylabel(_moves(world["slip"]), fontsize=9, color=style.INK)

@@ -1,0 +1,102 @@
+"""Tables and figure of `planner-regret`, from its numbers."""
+
+import numpy as np
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from ggpi.lab import style
+from ggpi.lab.cells import Metrics
+
+NAMES = {
+    "uniform": "uniform",
+    "halving": "halving",
+    "branch-and-bound": "branch and bound",
+    "kl-olop": "KL-OLOP",
+}
+LEAST = 0.01
+"""Draws are compared at the regret that uniform has with its largest budget, or at this one if that is smaller."""
+
+
+def table(metrics: Metrics) -> list[Table]:
+    """Draws to reach a regret, for each world, depth and planner; and the certificates."""
+    shown = Table(
+        title="Draws for the regret that uniform reaches",
+        caption="regret of the range of values; interpolated; ≤: with the smallest budget; –: not reached",
+    )
+    for column in ("world", "plans", "regret", *NAMES.values()):
+        shown.add_column(column, justify="left" if column == "world" else "right", no_wrap=True)
+    for world, depth in dict.fromkeys((curve["world"], curve["depth"]) for curve in metrics["curves"]):
+        mine = {curve["planner"]: curve for curve in select(metrics, world, depth)}
+        target = max(mine["uniform"]["rows"][-1]["regret"]["mean"], LEAST)
+        cells = [_cell(mine[name]["rows"], target) for name in NAMES]
+        shown.add_row(world, f"{mine['uniform']['plans']:,}", f"{target:.1%}", *cells)
+    return [shown, _certificates(metrics)]
+
+
+def _cell(rows: list[Metrics], target: float) -> str:
+    draws = draws_until(rows, target)
+    if draws is None:
+        return "–"
+    return f"{'≤ ' if draws == rows[0]['draws'] else ''}{draws:,.0f}"
+
+
+def _certificates(metrics: Metrics) -> Table:
+    shown = Table(title="Branch and bound with δ = 5% at depth 2")
+    for column in ("world", "runs", "wrong gaps", "stopped before the budget", "mean draws", "budget"):
+        shown.add_column(column, justify="left" if column == "world" else "right")
+    for row in metrics["certificates"]:
+        shares = f"{row['wrong']:.2%}", f"{row['stopped']:.0%}"
+        shown.add_row(row["world"], f"{row['runs']:,}", *shares, f"{row['draws']:,.0f}", f"{row['budget']:,}")
+    return shown
+
+
+def select(metrics: Metrics, world: str, depth: int) -> list[Metrics]:
+    """The curves of one problem."""
+    return [curve for curve in metrics["curves"] if (curve["world"], curve["depth"]) == (world, depth)]
+
+
+def draws_until(rows: list[Metrics], target: float) -> float | None:
+    """The least draws with a regret of at most `target`, interpolated on log scales."""
+    before = None
+    for row in rows:
+        draws, regret = row["draws"], max(row["regret"]["mean"], 1e-6)
+        if regret <= target:
+            if before is None:
+                return draws
+            share = np.log(before[1] / target) / max(np.log(before[1] / regret), 1e-9)
+            return float(np.exp(np.log(before[0]) + share * np.log(draws / before[0])))
+        before = draws, regret
+    return None
+
+
+def plot(metrics: Metrics) -> Figure:
+    """Regret against draws: worlds from top to bottom, sizes of the set from left to right."""
+    worlds = list(dict.fromkeys(curve["world"] for curve in metrics["curves"]))
+    colours = dict(zip(NAMES, (style.GREY, style.BLUE, style.RED, style.INK), strict=True))
+    canvas, axes = style.figure(len(worlds), len(metrics["depths"]), size=(3.0, 2.2))
+    for row, world in zip(axes, worlds, strict=True):
+        for ax, depth in zip(row, metrics["depths"], strict=True):
+            for curve in select(metrics, world, depth):
+                rows = curve["rows"]
+                if not rows:
+                    continue
+                draws, mean = [one["draws"] for one in rows], [one["regret"]["mean"] for one in rows]
+                low, high = ([one["regret"][part] for one in rows] for part in ("low", "high"))
+                ax.plot(
+                    draws,
+                    mean,
+                    "o-",
+                    markersize=3,
+                    color=colours[curve["planner"]],
+                    label=NAMES[curve["planner"]],
+                )
+                ax.fill_between(draws, low, high, color=colours[curve["planner"]], alpha=0.15, linewidth=0)
+            ax.set_xscale("log")
+            ax.set_ylim(bottom=0)
+            ax.set_title(f"{world}, {4**depth:,} plans", fontsize=9, color=style.INK)
+    for ax in axes[-1]:
+        ax.set_xlabel("draws", fontsize=9)
+    for row in axes:
+        row[0].set_ylabel("regret", fontsize=9)
+    canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    return canvas

@@ -1,0 +1,105 @@
+"""Sequential halving (Karnin et al. 2013): a budget of draws in ⌈log₂ n⌉ equal rounds, the better half survives each.
+
+Round r samples its n_r survivors ⌊T / (⌈log₂ n⌉ d_r)⌋ times, where d_r is the most distinct prefixes that n_r plans may
+have: draws are counted over prefixes. Means are over the samples of all rounds. The bound of the paper on the error,
+3 log₂n · exp(−T / (8 H₂ log₂ n)), is for rounds that start anew; keeping old samples is a heuristic that helps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ggpi.planning.chains import Problem
+from ggpi.planning.exhaustive import best_first, everything
+from ggpi.planning.plans import Plans
+from ggpi.planning.search import AbstractPlanner, Plan, Round, Search, distinct, moments
+from ggpi.switching import GSPs
+from ggpi.types import Key, whole
+
+WARM = 4
+"""A warm start takes one of so many plans over from the last decision."""
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialHalving(AbstractPlanner):
+    """Spends a budget of draws on fewer and fewer plans.
+
+    Args:
+        budget: draws of a decision, those of the reported value included.
+        gsps: the set; an agent gives its own.
+        value_samples: fresh chains of the chosen plan, for the reported value.
+    """
+
+    budget: int
+    gsps: GSPs | Plans | None = None
+    value_samples: int = 32
+
+    def check(self, problem: Problem) -> None:
+        budget, plans = whole(self.budget, "budget"), problem.plans
+        whole(self.value_samples, "value_samples")
+        if min(self.samples(plans, False)) < 1:
+            rounds, nodes = self.num_rounds(plans, False), _most_nodes(plans, len(plans))
+            least = rounds * nodes + self.value_samples * plans.depth
+            raise ValueError(
+                f"halving {len(plans):,} plans with {nodes:,} distinct prefixes takes {rounds} rounds of at least one "
+                f"sample each: a budget of at least {least:,} draws, got {budget:,}. Give more, or a smaller set"
+            )
+
+    def survivors(self, plans: Plans, is_warm: bool) -> list[int]:
+        """How many plans each round samples."""
+        n, counts = -(-len(plans) // WARM) if is_warm else len(plans), []
+        while n > 1:
+            counts.append(n)
+            n = -(-n // 2)
+        return counts or [1]
+
+    def samples(self, plans: Plans, is_warm: bool) -> list[int]:
+        """How many samples each of them gets."""
+        counts = self.survivors(plans, is_warm)
+        share = (self.budget - self.value_samples * plans.depth) // len(counts)
+        return [share // _most_nodes(plans, n) for n in counts]
+
+    def num_rounds(self, plans: Plans, is_warm: bool) -> int:
+        return len(self.survivors(plans, is_warm))
+
+    def num_alike(self, plans: Plans) -> int:
+        return 0
+
+    def begin(self, problem: Problem, warm: Plan | None) -> Search:
+        plans = problem.plans
+        search = everything(plans, self.num_rounds(plans, warm is not None))
+        if warm is None:
+            return search
+        place = jnp.asarray(plans.place)
+        longest = jnp.lexsort((-warm.mean[place], -warm.samples[place]))
+        rows = jnp.sort(longest[: self.survivors(plans, True)[0]]).astype(jnp.int32)
+        alive = jnp.zeros_like(search.alive).at[rows].set(True)
+        return eqx.tree_at(lambda s: (s.alive, s.rows, s.best), search, (alive, rows, rows[0]))
+
+    def advance(self, problem: Problem, search: Search, i: Round, is_warm: bool, *, key: Key) -> Search:
+        plans, rows, n = problem.plans, search.rows, self.samples(problem.plans, is_warm)[int(i)]
+        sample_key, tie_key = jax.random.split(key)
+        found = moments(problem, rows, plans.depth, n, key=sample_key)
+        before = search.count[rows]
+        mean = (search.mean[rows] * before + found.total) / (before + n)
+        order = best_first(mean, tie_key)
+        kept = jnp.sort(rows[order[: -(-len(rows) // 2)]])
+        return Search(
+            jnp.zeros_like(search.alive).at[kept].set(True),
+            kept,
+            rows[order[0]],
+            search.mean.at[rows].set(mean),
+            search.count.at[rows].add(n),
+            search.draws + n * distinct(plans, rows, plans.depth),
+            search.gap,
+            search.survived(i, len(kept)),
+        )
+
+
+def _most_nodes(plans: Plans, n: int) -> int:
+    """The most distinct prefixes that n plans of a set may have."""
+    return sum(min(n, size) for size in plans.sizes)
