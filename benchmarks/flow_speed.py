@@ -15,7 +15,7 @@ import torch
 from fit_speed import ACTIONS, BATCH, HORIZONS, MODELS, ROUND, STATES, WIDTH, compare, data
 
 import ggpi
-from ggpi.ghm.velocity import FREQUENCIES
+from ggpi.ghm.velocity import FREQUENCIES, LIMIT
 from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.recipe import Recipe
 
@@ -75,9 +75,9 @@ def _chain(layers, x):
 
 
 def _bounded(code):
-    """Scales between −1 and 1; a scale and a shift follow one another, layer by layer."""
+    """Bounded scales; a scale and a shift follow one another, layer by layer."""
     parts = code.unflatten(-1, (DEPTH, 2, WIDTH))
-    return torch.stack([parts[..., 0, :].tanh(), parts[..., 1, :]], -2).flatten(-3)
+    return torch.stack([LIMIT * (parts[..., 0, :] / LIMIT).tanh(), parts[..., 1, :]], -2).flatten(-3)
 
 
 def td2(model, slow, policy, beta, direct, ahead):

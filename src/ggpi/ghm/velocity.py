@@ -1,11 +1,11 @@
 """The network of flow-matching and diffusion models: residual layers over y, modulated by (x, a) and by the time t.
 
     h ← h + W silu(h ⊙ (1 + scale) + shift)                                                (FiLM)
-    scale = tanh A e(x, a) + tanh B e(t),   shift = A′ e(x, a) + B′ e(t)
+    scale = b(A e(x, a)) + b(B e(t)),   shift = A′ e(x, a) + B′ e(t),   b(z) = 4 tanh(z/4)
 
 The modulation is a sum, so a solver computes the part of (x, a) once, and that of a time once for all rows. Scales are
-between −2 and 2: how fast the field changes with y is bounded over all (x, a), so that samples stay finite far outside
-the data. Times are seen as sin πkt and cos πkt, k = 1, …, 8: a period of 1 would take t = 0 for t = 1.
+bounded, and so is how fast the field changes with y, over all (x, a): samples stay finite far outside the data. Times
+are seen as sin πkt and cos πkt, k = 1, …, 8: a period of 1 would take t = 0 for t = 1.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from ggpi.types import Key
 
 FREQUENCIES = 8
 """Pairs of sine and cosine that a time is seen as."""
+LIMIT = 4.0
+"""Bound of the scales from (x, a), and of those from a time; a bound of 1 makes fields a quarter less accurate."""
 
 
 class FieldNetwork(eqx.Module):
@@ -61,9 +63,9 @@ class FieldNetwork(eqx.Module):
         return _dense(silu(h), self.outer, self.outer_bias)
 
     def _bounded(self, code: Float[Array, "*b m"]) -> Float[Array, "*b m"]:
-        """The modulations with scales between −1 and 1; a scale and a shift follow one another, layer by layer."""
+        """The modulations with bounded scales; a scale and a shift follow one another, layer by layer."""
         scale, shift = jnp.moveaxis(code.reshape(*code.shape[:-1], -1, 2, self.inner.shape[-1]), -2, 0)
-        return jnp.stack([jnp.tanh(scale), shift], axis=-2).reshape(code.shape)
+        return jnp.stack([LIMIT * jnp.tanh(scale / LIMIT), shift], axis=-2).reshape(code.shape)
 
 
 def field_network(size: int, inputs: int, width: int, depth: int, *, key: Key) -> FieldNetwork:

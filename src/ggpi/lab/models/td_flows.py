@@ -123,6 +123,8 @@ class Config:
             raise ValueError(f"losses are among {', '.join(NAMES)}, got {self.losses}")
         if not self.n_steps or min(self.n_steps) < 1:
             raise ValueError(f"n_steps are at least 1, got {self.n_steps}")
+        if min(self.solver_steps, default=1) < 1:
+            raise ValueError(f"solver_steps are at least 1, got {self.solver_steps}")
         if not all(0 < gamma < 1 for gamma in self.gammas):
             raise ValueError(f"gammas are between 0 and 1, got {self.gammas}")
 
