@@ -108,8 +108,19 @@ def test_recipes_differ_in_model_and_loss_only():
         ({"losses": ("gan",)}, "losses are among"),
         ({"n_steps": (0,)}, "at least 1"),
         ({"gammas": (1.0,)}, "between 0 and 1"),
+        ({"solver_steps": (10, 0)}, "solver_steps are at least 1"),
     ],
 )
 def test_bad_config(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(experiment.PRESETS["tiny"], **change)
+
+
+def test_recorded_futures_that_an_environment_is_too_short_for(monkeypatch):
+    """Said before anything is trained."""
+    short = dataclasses.replace(experiment.benchmark("point-mass"), longest=40)
+    monkeypatch.setattr(experiment, "benchmark", lambda name: short)
+    with pytest.raises(
+        ValueError, match=r"mc-cfm needs trajectories of 66 steps at γ = 0.9, but .* at most 40"
+    ):
+        experiment.run(experiment.PRESETS["tiny"], cells=pytest.fail)

@@ -17,7 +17,7 @@ Time t runs from noise at 0 to the target at 1. Ho et al., "Denoising diffusion 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Never
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -81,6 +81,12 @@ class Diffusion(AbstractPathGHM):
         found = field(between, diffusion_time(middle.signal))
         rate = (found - middle.noise * between) / middle.signal
         return y + 2 * jnp.sin((angles[1] - angles[0]) / 2) * rate, noise
+
+    def log_prob(self, target: object, state: object, action: object) -> Never:
+        """Raises: there is no density."""
+        raise TypeError(
+            'a diffusion model can only be sampled; model="flow-matching" and "flow" have densities'
+        )
 
 
 def _denoised(y: Vectors, noise: Vectors, here: Levels, there: Levels) -> Vectors:
