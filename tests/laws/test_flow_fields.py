@@ -3,6 +3,14 @@
 On points p_k with μ(k|x, a), m̄ₜ = Σₖ μ(k) N(t pₖ, (1−t)² I), and the field that carries the noise along it is
 
     v̄ₜ(y) = Σₖ wₖ(y) (pₖ − y)/(1−t),   wₖ(y) ∝ μ(k) N(y; t pₖ, (1−t)² I)
+
+What is trained depends on the seed. Over ten seeds errors had these means and standard deviations; bounds are at least
+six of these above the means (fields .06, samples .06), which a normal error exceeds with a probability of 1e-9:
+
+    fields    MC-CFM .0079 ± .0005    TD² .0180 ± .0012    TD² of 20 steps .0092 ± .0010
+    samples   TD-CFM(C) .0183 ± .0019    TD-DD .0259 ± .0036    TD-DD of 20 steps .0115 ± .0022    TD²-DD .0086 ± .0011
+
+TD-CFM's field, trained three times as long, was at .078 for one seed; its bound is twice that.
 """
 
 from functools import cache
@@ -118,7 +126,6 @@ def distance(model):
     "loss", [slow(MCCFM()), slow(TDCFM(n_step=1)), TD2CFM(n_step=1), slow(TD2CFM())], ids=str
 )
 def test_trained_fields_are_the_closed_form(loss, record_property):
-    """Measured: .078 for TD-CFM, .018 for TD², .009 for TD² of 20 steps."""
     steps = 3000 if isinstance(loss, TDCFM) else 1000  # fresh noise has the larger variance
     error = field_error(trained(FLOW, loss, steps))
     record_property("error", float(error))
@@ -137,8 +144,8 @@ def test_trained_fields_are_the_closed_form(loss, record_property):
     ids=str,
 )
 def test_samples_are_the_points(model, loss, record_property):
-    """Measured: .017 for TD-CFM(C), .013 for TD²-DD, .010 for TD-DD of 20 steps."""
+    """With DDIM's steps in place of the midpoint rule, one-step TD-DD is at .13; see `tests/unit/ghm/test_diffusion.py`."""
     found = distance(trained(model, loss, 1000))
     record_property("distance", float(found))
     print(f"{loss}: {found:.4f}")
-    assert found < 0.05
+    assert found < 0.06
