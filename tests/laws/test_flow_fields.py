@@ -144,7 +144,7 @@ def test_trained_fields_are_the_closed_form(loss, record_property):
     ids=str,
 )
 def test_samples_are_the_points(model, loss, record_property):
-    """With DDIM's steps in place of the midpoint rule, one-step TD-DD is at .13; see `tests/unit/ghm/test_diffusion.py`."""
+    """With DDIM's steps in place of the midpoint rule, one-step TD-DD is at .13; `test_diffusion.py` says why."""
     found = distance(trained(model, loss, 1000))
     record_property("distance", float(found))
     print(f"{loss}: {found:.4f}")
