@@ -9,6 +9,7 @@ from ggpi.ghm.diffusion import DiffusionConfig
 from ggpi.lab.cells import as_stored
 from ggpi.lab.models import td_flows as experiment
 from ggpi.lab.models import td_flows_figure as experiment_figure
+from ggpi.lab.models import td_flows_scores
 from ggpi.learning.losses import CETD
 
 
@@ -119,7 +120,7 @@ def test_bad_config(change, message):
 def test_recorded_futures_that_an_environment_is_too_short_for(monkeypatch):
     """Said before anything is trained."""
     short = dataclasses.replace(experiment.benchmark("point-mass"), longest=40)
-    monkeypatch.setattr(experiment, "benchmark", lambda name: short)
+    monkeypatch.setattr(td_flows_scores, "benchmark", lambda name: short)
     with pytest.raises(
         ValueError, match=r"mc-cfm needs trajectories of 66 steps at γ = 0.9, but .* at most 40"
     ):
