@@ -109,7 +109,7 @@ def test_recipes_differ_in_model_and_loss_only():
         ({"losses": ("gan",)}, "losses are among"),
         ({"n_steps": (0,)}, "at least 1"),
         ({"gammas": (1.0,)}, "between 0 and 1"),
-        ({"solver_steps": (10, 0)}, "solver_steps are at least 1"),
+        ({"solver_steps": (10, 0)}, "solver_steps: at least 1"),
     ],
 )
 def test_bad_config(change, message):
