@@ -23,15 +23,16 @@ import numpy as np
 import torch
 
 import ggpi
-import ggpi.learning.losses
 from ggpi._jax.batching import over_models
 from ggpi._jax.jit import fast_jit
 from ggpi.learning.loop import run_chunk
+from ggpi.learning.losses import CETD
 from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import Recipe
 
 STATES, ACTIONS, WIDTH, BATCH, MODELS, ROWS, ROUND = 35, 8, 128, 256, 8, 50_000, 20
 HORIZONS = (0.9, 0.8)
+RECIPE = Recipe(loss=CETD(n_step=1), steps=10**6, chunk=ROUND)
 
 
 class Controller(eqx.Module):
@@ -65,8 +66,7 @@ def policies() -> list[Controller]:
 
 
 class Ours:
-    def __init__(self):
-        recipe = Recipe(loss=ggpi.learning.losses.CETD(n_step=1), steps=10**6, chunk=ROUND)
+    def __init__(self, recipe: Recipe):
         spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
         inputs = Inputs(policies(), data(), HORIZONS, recipe, spec, jax.random.key(0))
         self.training, self.state = new_training(inputs)
@@ -210,18 +210,17 @@ def sample_flops(count: int) -> float:
     return 2.0 * count * (2 * context * WIDTH + 2 * hidden + 3 * WIDTH + 2 * STATES * WIDTH)
 
 
-def sampling(models, count: int = 4096) -> float:
+def sampling(models, noise_size: int, count: int = 4096) -> float:
     """Seconds for `count` samples, spread over the eight models."""
     rng = np.random.default_rng(0)
-    per_model = count // MODELS
-    shapes = [(MODELS, per_model, size) for size in (STATES, ACTIONS, STATES + 1)]
+    shapes = [(MODELS, count // MODELS, size) for size in (STATES, ACTIONS, noise_size)]
     x, a, noise = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
     push = fast_jit(lambda *args: over_models(lambda m, *one: m.push(*one), *args))
     push(models, x, a, noise).block_until_ready()
-    return min(seconds(lambda: push(models, x, a, noise).block_until_ready()) for _ in range(20))
+    return min(seconds(lambda: push(models, x, a, noise).block_until_ready()) for _ in range(10))
 
 
-def peak_of_a_million(queue, recipe: Recipe | None = None) -> None:
+def peak_of_a_million(queue, recipe: Recipe) -> None:
     """Peak memory, in GB, of preparing 10⁶ transitions and training on them; in a process of its own."""
     rng = np.random.default_rng(0)
     x, a = (rng.standard_normal((10**6, size), dtype=np.float32) for size in (STATES, ACTIONS))
@@ -229,53 +228,56 @@ def peak_of_a_million(queue, recipe: Recipe | None = None) -> None:
     step = row % 100
     many = ggpi.Transitions(x, a, x + 0.1, step < 0, step == 99, row // 20 % 4, row // 100, step)
     spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
-    training, state = new_training(
-        Inputs(policies(), many, HORIZONS, recipe or Recipe(), spec, jax.random.key(0))
-    )
+    training, state = new_training(Inputs(policies(), many, HORIZONS, recipe, spec, jax.random.key(0)))
     run_chunk(training, state, first=0, count=5)[1].block_until_ready()
     queue.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 
-def in_a_process(work) -> float:
+def in_a_process(work, *args) -> float:
     context = multiprocessing.get_context("spawn")
     queue = context.SimpleQueue()
-    process = context.Process(target=work, args=(queue,))
+    process = context.Process(target=work, args=(queue, *args))
     process.start()
     result = queue.get()
     process.join()
     return result
 
 
-def main() -> None:
-    ours, contenders = Ours(), {}
-    for name in ("plain", "stacked", "compiled"):
+def compare(
+    name: str, recipe: Recipe, theirs, update_flops: float, sample_flops: float, noise_size: int
+) -> None:
+    """Prints ratios of rounds that alternate between us and PyTorch, and keeps them as results/NAME.json.
+
+    `theirs` takes plain, stacked or compiled; the numbers of operations are those of one update of all models, and of
+    4096 samples.
+    """
+    ours, contenders = Ours(recipe), {}
+    for kind in ("plain", "stacked", "compiled"):
         try:
-            contenders[name] = Theirs(name)
-            contenders[name].round()
+            contenders[kind] = theirs(kind)
+            contenders[kind].round()
         except Exception as error:  # torch.compile needs a C++ compiler
-            print(f"PyTorch {name} did not run: {type(error).__name__}")
-            contenders.pop(name, None)
-    best = dict.fromkeys(["ours", *contenders], math.inf)
-    rate = 0.0
+            print(f"PyTorch {kind} did not run: {type(error).__name__}: {error}")
+            contenders.pop(kind, None)
+    best, rate = dict.fromkeys(["ours", *contenders], math.inf), 0.0
     for _ in range(6):
-        best["ours"] = min(best["ours"], seconds(ours.round))
         rate = max(rate, gemm_rate())
-        for name, contender in contenders.items():
-            best[name] = min(best[name], seconds(contender.round))
+        for kind, contender in {"ours": ours, **contenders}.items():
+            best[kind] = min(best[kind], seconds(contender.round))
+    samples = sampling(ours.state.models, noise_size)
     result = {
-        "updates_per_second": {name: round(ROUND / value, 1) for name, value in best.items()},
-        "times_as_fast_as_pytorch": {name: round(best[name] / best["ours"], 2) for name in contenders},
+        "updates_per_second": {kind: round(ROUND / value, 1) for kind, value in best.items()},
+        "times_as_fast_as_pytorch": {kind: round(best[kind] / best["ours"], 2) for kind in contenders},
         "gemm_gflops": round(rate / 1e9, 1),
-        "share_of_gemm_training": round(update_flops() * ROUND / best["ours"] / rate, 2),
-        "share_of_gemm_sampling_4096": round(sample_flops(4096) / sampling(ours.state.models) / rate, 2),
+        "share_of_gemm_training": round(update_flops * ROUND / best["ours"] / rate, 2),
+        "share_of_gemm_sampling_4096": round(sample_flops / samples / rate, 2),
         "compile_seconds_first_chunk": round(ours.compile_seconds, 1),
-        "peak_gb_with_a_million_transitions": round(in_a_process(peak_of_a_million), 2),
+        "peak_gb_with_a_million_transitions": round(in_a_process(peak_of_a_million, recipe), 2),
     }
     print(json.dumps(result, indent=1))
-    path = Path(__file__).parent / "results" / "fit_speed.json"
-    path.parent.mkdir(exist_ok=True)
+    path = Path(__file__).parent / "results" / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    compare("fit_speed", RECIPE, Theirs, update_flops(), sample_flops(4096), STATES + 1)

@@ -8,58 +8,21 @@ with the weights of the eight models stacked by hand (`baddbmm`, fused Adam), an
 
 from __future__ import annotations
 
-import json
 import math
-import time
-from pathlib import Path
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from fit_speed import (
-    ACTIONS,
-    BATCH,
-    HORIZONS,
-    MODELS,
-    ROUND,
-    STATES,
-    WIDTH,
-    data,
-    gemm_rate,
-    in_a_process,
-    peak_of_a_million,
-    policies,
-    seconds,
-)
+from fit_speed import ACTIONS, BATCH, HORIZONS, MODELS, ROUND, STATES, WIDTH, compare, data
 
 import ggpi
-from ggpi._jax.batching import over_models
-from ggpi._jax.jit import fast_jit
-from ggpi.ghm.velocity import FREQUENCIES
+from ggpi.ghm.velocity import FREQUENCIES, LIMIT
 from ggpi.learning.flow_losses import TD2CFM
-from ggpi.learning.loop import run_chunk
-from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import Recipe
 
 DEPTH, TARGETS, SAMPLER_STEPS = 3, 4, 10
 CONTEXT = STATES - 2 + ACTIONS
 MODULATION = 2 * WIDTH * DEPTH
 RECIPE = Recipe(model=ggpi.FlowMatchingConfig(), loss=TD2CFM(n_step=1), steps=10**6, chunk=ROUND)
-
-
-class Ours:
-    def __init__(self):
-        spec = ggpi.StateSpec(tuple(f"x{i}" for i in range(STATES)), (0, 1))
-        inputs = Inputs(policies(), data(), HORIZONS, RECIPE, spec, jax.random.key(0))
-        self.training, self.state = new_training(inputs)
-        begun = time.perf_counter()
-        self.round()
-        self.compile_seconds = time.perf_counter() - begun
-
-    def round(self) -> None:
-        self.state, losses = run_chunk(self.training, self.state, first=ROUND, count=ROUND)
-        losses.block_until_ready()
 
 
 class Stacked(torch.nn.Module):
@@ -90,13 +53,13 @@ class Field(torch.nn.Module):
         )
 
     def encode(self, inputs):
-        return _chain(self.context, inputs)
+        return _bounded(_chain(self.context, inputs))
 
     def forward(self, y, t, code):
         """y [M, n, B, D], t [n], code [M, B, m]."""
         angles = math.pi * t[:, None] * torch.arange(1, FREQUENCIES + 1)
         features = torch.cat([angles.sin(), angles.cos()], -1).expand(len(y), -1, -1)
-        given = code[:, None] + _chain(self.clock, features)[:, :, None]
+        given = code[:, None] + _bounded(_chain(self.clock, features))[:, :, None]
         h = self.inner(y)
         for layer, part in zip(self.layers, given.chunk(DEPTH, -1), strict=True):
             scale, shift = part.chunk(2, -1)
@@ -111,6 +74,12 @@ def _chain(layers, x):
     return x
 
 
+def _bounded(code):
+    """Bounded scales; a scale and a shift follow one another, layer by layer."""
+    parts = code.unflatten(-1, (DEPTH, 2, WIDTH))
+    return torch.stack([LIMIT * (parts[..., 0, :] / LIMIT).tanh(), parts[..., 1, :]], -2).flatten(-3)
+
+
 def td2(model, slow, policy, beta, direct, ahead):
     """The loss of some models: half of the rows direct, half bootstrapped from the slow copy."""
     times = (torch.arange(TARGETS) + torch.rand(())) / TARGETS
@@ -120,13 +89,13 @@ def td2(model, slow, policy, beta, direct, ahead):
         acted = (mean + 0.2 * torch.randn_like(mean)).clamp(-1, 1)
         code = slow.encode(torch.cat([following[..., 2:], acted], -1))
         y, now, points, fields = torch.randn_like(x)[:, None], torch.zeros(()), [], []
+        field = slow(y, now[None], code)
         for until in times:
             half = (until - now) / 2
-            middle = y + half * slow(y, now[None], code)
-            y = y + 2 * half * slow(middle, (now + half)[None], code)
-            now = until
+            y = y + 2 * half * slow(y + half * field, (now + half)[None], code)
+            field, now = slow(y, until[None], code), until
             points.append(y)
-            fields.append(slow(y, until[None], code))
+            fields.append(field)
         delta = (following - x)[:, None]
         far = torch.cat(points, 1) + times[:, None, None] * delta, torch.cat(fields, 1) + delta
         target = (direct[2] - direct[0])[:, None]
@@ -194,56 +163,15 @@ def code_flops() -> float:
 
 def update_flops() -> float:
     """Those that one update of all models needs: solves of half of the rows, and gradients at all points."""
-    solves = BATCH / 2 * (code_flops() + 3 * TARGETS * field_flops())
+    solves = BATCH / 2 * (code_flops() + (2 * TARGETS + 1) * field_flops())
     gradients = 3 * BATCH * (code_flops() + TARGETS * field_flops())
     return MODELS * (solves + gradients)
 
 
-def sampling(models, count: int = 4096) -> float:
-    """Seconds for `count` samples, spread over the eight models."""
-    rng = np.random.default_rng(0)
-    shapes = [(MODELS, count // MODELS, size) for size in (STATES, ACTIONS, STATES)]
-    x, a, noise = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
-    push = fast_jit(lambda *args: over_models(lambda m, *one: m.push(*one), *args))
-    push(models, x, a, noise).block_until_ready()
-    return min(seconds(lambda: push(models, x, a, noise).block_until_ready()) for _ in range(10))
-
-
-def peak(queue) -> None:
-    """Peak memory with a million transitions; in a process of its own."""
-    peak_of_a_million(queue, RECIPE)
-
-
-def main() -> None:
-    ours, contenders = Ours(), {}
-    for name in ("plain", "stacked", "compiled"):
-        try:
-            contenders[name] = Theirs(name)
-            contenders[name].round()
-        except Exception as error:  # torch.compile needs a C++ compiler
-            print(f"PyTorch {name} did not run: {type(error).__name__}: {error}")
-            contenders.pop(name, None)
-    best = dict.fromkeys(["ours", *contenders], math.inf)
-    rate = 0.0
-    for _ in range(6):
-        best["ours"] = min(best["ours"], seconds(ours.round))
-        rate = max(rate, gemm_rate())
-        for name, contender in contenders.items():
-            best[name] = min(best[name], seconds(contender.round))
-    flops = 4096 * (code_flops() + 2 * SAMPLER_STEPS * field_flops())
-    result = {
-        "updates_per_second": {name: round(ROUND / value, 1) for name, value in best.items()},
-        "times_as_fast_as_pytorch": {name: round(best[name] / best["ours"], 2) for name in contenders},
-        "gemm_gflops": round(rate / 1e9, 1),
-        "share_of_gemm_training": round(update_flops() * ROUND / best["ours"] / rate, 2),
-        "share_of_gemm_sampling_4096": round(flops / sampling(ours.state.models) / rate, 2),
-        "compile_seconds_first_chunk": round(ours.compile_seconds, 1),
-        "peak_gb_with_a_million_transitions": round(in_a_process(peak), 2),
-    }
-    print(json.dumps(result, indent=1))
-    path = Path(__file__).parent / "results" / "flow_speed.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
+def sample_flops(count: int) -> float:
+    """The same for samples."""
+    return count * (code_flops() + 2 * SAMPLER_STEPS * field_flops())
 
 
 if __name__ == "__main__":
-    main()
+    compare("flow_speed", RECIPE, Theirs, update_flops(), sample_flops(4096), STATES)

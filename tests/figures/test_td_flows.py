@@ -9,6 +9,7 @@ from ggpi.ghm.diffusion import DiffusionConfig
 from ggpi.lab.cells import as_stored
 from ggpi.lab.models import td_flows as experiment
 from ggpi.lab.models import td_flows_figure as experiment_figure
+from ggpi.lab.models import td_flows_scores
 from ggpi.learning.losses import CETD
 
 
@@ -108,8 +109,19 @@ def test_recipes_differ_in_model_and_loss_only():
         ({"losses": ("gan",)}, "losses are among"),
         ({"n_steps": (0,)}, "at least 1"),
         ({"gammas": (1.0,)}, "between 0 and 1"),
+        ({"solver_steps": (10, 0)}, "solver_steps: at least 1"),
     ],
 )
 def test_bad_config(change, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(experiment.PRESETS["tiny"], **change)
+
+
+def test_recorded_futures_that_an_environment_is_too_short_for(monkeypatch):
+    """Said before anything is trained."""
+    short = dataclasses.replace(experiment.benchmark("point-mass"), longest=40)
+    monkeypatch.setattr(td_flows_scores, "benchmark", lambda name: short)
+    with pytest.raises(
+        ValueError, match=r"mc-cfm needs trajectories of 66 steps at γ = 0.9, but .* at most 40"
+    ):
+        experiment.run(experiment.PRESETS["tiny"], cells=pytest.fail)

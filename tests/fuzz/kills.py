@@ -22,6 +22,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,12 @@ import jax
 import numpy as np
 
 import ggpi
-import ggpi.ghm.vae
 from ggpi.cli.main import main as command
+from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.pretraining import train
 from ggpi.learning.fitting import fit as fit_models
 from ggpi.learning.log import TrainingLog
+from ggpi.learning.recipe import ModelConfig
 from ggpi.policies.linear import linear_policy
 from ggpi.storage import arrays as io
 
@@ -55,7 +57,7 @@ def save(out: Path) -> None:
         io.save_arrays(out, {"values": np.full(1000 + number, number)}, {"number": number})
 
 
-def fit(out: Path) -> None:
+def fit(out: Path, model: ModelConfig, steps: int) -> None:
     """A small fit that writes a checkpoint after every chunk."""
     TrainingLog.EVERY = 0.0
     rng = np.random.default_rng(0)
@@ -64,9 +66,8 @@ def fit(out: Path) -> None:
     ends = step == 19
     data = ggpi.Transitions(state, action, state + action, ends & False, ends, 0 * step, episode, step)
     policies = [linear_policy([[0.0]], push, 0.1, f"push {push}") for push in (-0.5, 0.5)]
-    model = ggpi.ghm.vae.VAEConfig(width=4, depth=1)
     key = jax.random.key(0)
-    numbers = {"model": model, "steps": 3000, "batch_size": 16}
+    numbers = {"model": model, "steps": steps, "batch_size": 16}
     fit_models(policies, data, gamma=0.9, alpha=0.5, key=key, out=out, **numbers)
 
 
@@ -101,7 +102,8 @@ def shown(out: Path) -> Any:
 JOBS: dict[str, tuple[Callable[[Path], None], Callable[[Path], Any]]] = {
     "save": (save, saved),
     "run": (run, shown),
-    "fit": (fit, fitted),
+    "fit": (partial(fit, model=VAEConfig(width=4, depth=1), steps=3000), fitted),
+    "flow": (partial(fit, model=ggpi.FlowMatchingConfig(width=4, depth=1), steps=2000), fitted),
     "pretrain": (pretrain, pretrained),
 }
 

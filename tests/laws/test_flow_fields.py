@@ -3,6 +3,14 @@
 On points p_k with μ(k|x, a), m̄ₜ = Σₖ μ(k) N(t pₖ, (1−t)² I), and the field that carries the noise along it is
 
     v̄ₜ(y) = Σₖ wₖ(y) (pₖ − y)/(1−t),   wₖ(y) ∝ μ(k) N(y; t pₖ, (1−t)² I)
+
+What is trained depends on the seed. Over ten seeds errors had these means and standard deviations; bounds are at least
+six of these above the means (fields .06, samples .06), which a normal error exceeds with a probability of 1e-9:
+
+    fields    MC-CFM .0079 ± .0005    TD² .0180 ± .0012    TD² of 20 steps .0092 ± .0010
+    samples   TD-CFM(C) .0183 ± .0019    TD-DD .0259 ± .0036    TD-DD of 20 steps .0115 ± .0022    TD²-DD .0086 ± .0011
+
+TD-CFM's field, trained three times as long, was at .078 for one seed; its bound is twice that.
 """
 
 from functools import cache
@@ -27,12 +35,6 @@ MU = ExactGHM(RING.mdp, ggpi.TabularPolicy(np.tile(WALK, (SIZE, 1))), BETA).dens
 POINTS = np.asarray(RING.observe(np.arange(SIZE)), np.float32)
 FLOW = ggpi.FlowMatchingConfig(width=64, depth=2, predict="state")
 DIFFUSION = ggpi.DiffusionConfig(width=64, depth=2, predict="state")
-
-
-ONE_STEP_TD_DD = pytest.mark.xfail(
-    reason="one-step TD-DD is at .13: samples shrink to .7 of the radius. .12 after 3000 steps, .10 with four times "
-    "the DDIM steps, no better with a faster copy; why is not known. Its one-backup minimiser is right"
-)
 
 
 def slow(*given):
@@ -102,14 +104,21 @@ def field_error(model):
     return wrong / all_of_it
 
 
+@eqx.filter_jit
+def samples(model, count):
+    """Samples at all pairs [SIZE, 2, count, 2]."""
+    draw = jax.vmap(lambda x, a, key: model.sample(x, a, key=key), in_axes=(None, None, 0))
+    over_actions = jax.vmap(draw, in_axes=(None, 0, None))
+    actions = jnp.array([[0.0], [1.0]])
+    return jax.vmap(over_actions, in_axes=(0, None, None))(POINTS, actions, jax.random.split(KEY, count))
+
+
 def distance(model):
     """Energy distance of samples to the points, mean over all pairs, in units of their spread."""
-    rng, found = np.random.default_rng(2), []
+    rng, found, drawn = np.random.default_rng(2), [], np.asarray(samples(model, 1000))
     for x, a in np.ndindex(SIZE, 2):
-        keys = jax.random.split(KEY, 1000)
-        draw = jax.vmap(lambda key, x=x, a=a: model.sample(POINTS[x], np.array([a], np.float32), key=key))
         true = POINTS[rng.choice(SIZE, 1000, p=MU[x, a])]
-        found.append(energy_distance(np.asarray(jax.jit(draw)(keys)), true) / true.std())
+        found.append(energy_distance(drawn[x, a], true) / true.std())
     return float(np.mean(found))
 
 
@@ -117,7 +126,6 @@ def distance(model):
     "loss", [slow(MCCFM()), slow(TDCFM(n_step=1)), TD2CFM(n_step=1), slow(TD2CFM())], ids=str
 )
 def test_trained_fields_are_the_closed_form(loss, record_property):
-    """Measured: .078 for TD-CFM, .018 for TD², .009 for TD² of 20 steps."""
     steps = 3000 if isinstance(loss, TDCFM) else 1000  # fresh noise has the larger variance
     error = field_error(trained(FLOW, loss, steps))
     record_property("error", float(error))
@@ -130,14 +138,14 @@ def test_trained_fields_are_the_closed_form(loss, record_property):
     [
         slow(FLOW, CoupledTDCFM(n_step=1)),
         slow(DIFFUSION, TDDD()),
-        pytest.param(DIFFUSION, TDDD(n_step=1), marks=[pytest.mark.slow, ONE_STEP_TD_DD]),
+        slow(DIFFUSION, TDDD(n_step=1)),
         slow(DIFFUSION, TD2DD(n_step=1)),
     ],
     ids=str,
 )
 def test_samples_are_the_points(model, loss, record_property):
-    """Measured: .017 for TD-CFM(C), .013 for TD²-DD, .010 for TD-DD of 20 steps."""
+    """With DDIM's steps in place of the midpoint rule, one-step TD-DD is at .13; `test_diffusion.py` says why."""
     found = distance(trained(model, loss, 1000))
     record_property("distance", float(found))
     print(f"{loss}: {found:.4f}")
-    assert found < 0.05
+    assert found < 0.06

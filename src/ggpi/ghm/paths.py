@@ -70,6 +70,12 @@ def _log_signal(t: Times) -> Times:
     return -0.25 * left**2 * (high - low) - 0.5 * left * low
 
 
+def diffusion_time(signal: Float[Array, "*n"]) -> Times:
+    """The time at which the diffusion path has this level of the signal."""
+    low, high = BETAS
+    return 1 - 2 * (jnp.sqrt(low**2 / 4 - (high - low) * jnp.log(signal)) - low / 2) / (high - low)
+
+
 def _curved_levels(t: Times) -> Levels:
     return Levels(jnp.sin(0.5 * jnp.pi * t), jnp.cos(0.5 * jnp.pi * t))
 
@@ -119,17 +125,21 @@ class AbstractPathGHM(AbstractGHM):
         return self.network.encode(self.frame.inputs(state, action))
 
     def field(self, y: Vectors, t: Times, code: Float[Array, "..."]) -> Vectors:
-        """The field at y and t; what it would be for standard normal targets, and the network's correction.
+        """The field at y and t: that of standard normal targets, corrected by the network.
+
+        The estimates of target and noise are (a, s) y/(a² + s²) + (s, −a) n. The second part, n from the network, does
+        not change a·target + s·noise = y, and needs no large factors where signal or noise are weak.
 
         Args:
             y: points, in the frame's coordinates.
             t: one time, or times that broadcast with the axes of y.
             code: `encode` of (x, a), with axes that broadcast with those of y.
         """
-        signal, noise = self.levels(t)
-        standard = self.aim(t, signal[..., None] * y, noise[..., None] * y)
-        blank = standard / (signal**2 + noise**2)[..., None]
-        return blank + self.network(y, code, self.network.encode_time(t))
+        levels = self.levels(t)
+        turned = Levels(levels.noise, -levels.signal)
+        along = y / (levels.signal**2 + levels.noise**2)[..., None]
+        across = self.network(y, code, self.network.encode_time(t))
+        return self.aim(t, levels.mix(along, across), turned.mix(along, across))
 
     def carry(
         self, code: Float[Array, "..."], noise: Vectors, times: Float[Array, "n"]

@@ -110,76 +110,77 @@ class PathLoss(ABC):
         moved, faster = on_path(slow, t, delta, jnp.zeros_like(delta))
         return y + moved, v + faster
 
-    def _noised_again(self, slow: AbstractPathGHM, code: Array, t: Array, *, key: Key) -> Points:
+    def _noised_again(
+        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
+    ) -> Points:
         """Points on the paths from fresh noise to samples."""
         solve_key, noise_key = jax.random.split(key)
-        end = self._solve(slow, code, t, key=solve_key)[3]
+        _, end = self._samples(slow, code, len(t), key=solve_key)
         return on_path(slow, t, end, jax.random.normal(quick(noise_key), (len(t), *end.shape)))
 
-    def _solve(
-        self, slow: AbstractPathGHM, code: Array, t: Array, *, key: Key
-    ) -> tuple[Array, Array, Array, Array]:
-        """The noise, points and fields at times t, and where they end."""
-        fine = self.steps_per_target
-        noise = jax.random.normal(quick(key), (*code.shape[:-1], slow.noise_size))
-        ends = jnp.concatenate([jnp.zeros(1), t, jnp.ones(1)])
-        places = jnp.arange(fine * (len(ends) - 1) + 1) / fine
-        points, fields, last = slow.carry(code, noise, jnp.interp(places, jnp.arange(len(ends)), ends))
-        return noise, points[fine::fine], fields[fine::fine], last
+    def _coupled(
+        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
+    ) -> Points:
+        """Points on the paths from the noise that samples came from."""
+        noise, end = self._samples(slow, code, len(t), key=key)
+        return on_path(slow, t, end, noise)
+
+    def _on_the_way(
+        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
+    ) -> Points:
+        """Points that samples pass, and the fields there; the solver stops at the last of them."""
+        fine, ends = self.steps_per_target, jnp.concatenate([jnp.zeros(1), t])
+        times = jnp.interp(jnp.arange(fine * len(t) + 1) / fine, jnp.arange(len(ends)), ends)
+        points, fields, last = slow.carry(code, _noise(slow, code, key=key), times)
+        y = jnp.append(points[fine::fine], last[None], axis=0)
+        v = jnp.append(fields[fine::fine], slow.field(last, t[-1], code)[None], axis=0)
+        return y, v
+
+    def _samples(
+        self, slow: AbstractPathGHM, code: Float[Array, "B m"], num_targets: int, *, key: Key
+    ) -> tuple[Float[Array, "B D"], Float[Array, "B D"]]:
+        """Noise, and the samples to which it is carried."""
+        noise = _noise(slow, code, key=key)
+        times = jnp.linspace(0.0, 1.0, self.steps_per_target * (num_targets + 1) + 1)
+        return noise, slow.carry(code, noise, times)[2]
 
 
 class TDCFM(PathLoss):
     """Flow matching to samples of μ̄, noised again with fresh noise."""
 
-    def points(
-        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
-    ) -> Points:
-        return self._noised_again(slow, code, t, key=key)
+    points = PathLoss._noised_again
 
 
 class CoupledTDCFM(PathLoss):
     """Flow matching to samples of μ̄, noised with the noise that they came from."""
 
-    def points(
-        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
-    ) -> Points:
-        noise, _, _, end = self._solve(slow, code, t, key=key)
-        return on_path(slow, t, end, noise)
+    points = PathLoss._coupled
 
 
 class TD2CFM(PathLoss):
     """Flow matching to the velocities of μ̄ at points on the way to its samples."""
 
-    def points(
-        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
-    ) -> Points:
-        return self._solve(slow, code, t, key=key)[1:3]
+    points = PathLoss._on_the_way
 
 
 @dataclass(frozen=True)
 class TDDD(PathLoss):
     """Diffusion to samples of μ̄, noised again with fresh noise."""
 
-    steps_per_target: int = 5
-    """DDIM steps from one of the times to the next."""
+    steps_per_target: int = 2
+    """Solver steps from one of these times to the next."""
 
-    def points(
-        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
-    ) -> Points:
-        return self._noised_again(slow, code, t, key=key)
+    points = PathLoss._noised_again
 
 
 @dataclass(frozen=True)
 class TD2DD(PathLoss):
     """Diffusion to the noise that μ̄ predicts at points on the way to its samples."""
 
-    steps_per_target: int = 5
-    """DDIM steps from one of the times to the next."""
+    steps_per_target: int = 2
+    """Solver steps from one of these times to the next."""
 
-    def points(
-        self, slow: AbstractPathGHM, code: Float[Array, "B m"], t: Float[Array, "n"], *, key: Key
-    ) -> Points:
-        return self._solve(slow, code, t, key=key)[1:3]
+    points = PathLoss._on_the_way
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,11 @@ def on_path(
     """Points at times t on the paths from noise to targets, and what the field there is regressed on."""
     t, noise = t[:, None], jnp.broadcast_to(noise, (len(t), *target.shape))
     return model.levels(t).mix(target, noise), model.aim(t, target, noise)
+
+
+def _noise(model: AbstractPathGHM, code: Float[Array, "B m"], *, key: Key) -> Float[Array, "B D"]:
+    """Standard normal noise for each row."""
+    return jax.random.normal(quick(key), (*code.shape[:-1], model.noise_size))
 
 
 def direct_points(

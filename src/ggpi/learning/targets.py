@@ -74,6 +74,11 @@ def _starts(data: Transitions, policy: int, n_step: int) -> Integer[np.ndarray, 
     return np.concatenate([every, np.resize(own, len(every)), np.resize(fresh, 2 * len(every))])
 
 
+def needed_steps(betas: Sequence[float]) -> int:
+    """Recorded steps beyond which less than a thousandth of T lies, for every β."""
+    return max((math.ceil(math.log(TAIL) / math.log(beta)) for beta in betas if beta > 0), default=1)
+
+
 def trajectory_dataset(data: Transitions, num_policies: int, betas: Sequence[float]) -> Dataset:
     """Rows of each policy from which the recorded future is long enough for CEMC at every β.
 
@@ -81,7 +86,7 @@ def trajectory_dataset(data: Transitions, num_policies: int, betas: Sequence[flo
     beyond the recording, and T is capped there. Other rows are left out, so episodes should be long compared with
     1/(1−β). The first action may be any: its row counts as one of the policy that acts afterwards.
     """
-    needed = max((math.ceil(math.log(TAIL) / math.log(beta)) for beta in betas if beta > 0), default=1)
+    needed = needed_steps(betas)
     lengths = np.stack([followed_steps(data, k) for k in range(num_policies)])
     ends = np.arange(len(data)) + lengths - 1
     starts = []

@@ -137,7 +137,12 @@ def test_divergences_are_exact_until_they_are_estimated():
 
 
 def test_a_diffusion_model_has_no_density():
-    assert not isinstance(rough(CONFIGS[2]), ggpi.ghm.AbstractDensity)
+    model = rough(CONFIGS[2])
+    assert not isinstance(model, ggpi.ghm.AbstractDensity)
+    with pytest.raises(
+        TypeError, match='can only be sampled; model="flow-matching" and "flow" have densities'
+    ):
+        model.log_prob(jnp.zeros(2), jnp.zeros(2), jnp.zeros(1))
 
 
 @pytest.mark.parametrize(
@@ -157,9 +162,32 @@ def test_settings_that_make_no_sense(changes, message):
         config.__post_init__()
 
 
-def test_a_diffusion_needs_steps():
+def test_a_diffusion_needs_steps_and_a_solver():
     with pytest.raises(ValueError, match="num_steps is at least 1, got 0"):
         ggpi.DiffusionConfig(num_steps=0)
+    config = ggpi.DiffusionConfig()
+    object.__setattr__(config, "solver", "euler")  # types are checked in tests only
+    with pytest.raises(ValueError, match="solver is one of ddim, midpoint, got 'euler'"):
+        config.__post_init__()
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_how_fast_a_field_changes_with_y_is_bounded_over_all_pairs(config):
+    """A million spreads from the data as at ten thousand: scales are at their limits, and shifts do not matter.
+
+    Each layer multiplies the derivative by at most 1 + 1.1 |W| (1 + 2 · 4), |silu′| ≤ 1.1, in spectral norms.
+    """
+    model = rough(config)
+    network = model.network
+    norms = [float(jnp.linalg.norm(w, 2)) for w in (network.inner, *network.weights, network.outer)]
+    bound = norms[0] * 1.1 * norms[-1] * np.prod([1 + 1.1 * norm * 9 for norm in norms[1:-1]])
+    y, t = jax.random.normal(KEY, (2,)), jnp.array(0.4)
+    for size in (1.0, 1e4, 1e6):
+        code = model.encode(jnp.full(2, size), jnp.full(1, -size))
+        slope = jax.jacobian(lambda y, code=code: network(y, code, network.encode_time(t)))(y)
+        assert np.linalg.norm(slope, 2) <= 1.01 * bound
+    far = model.push(jnp.full(2, 1e3), jnp.full(1, 1e4), jax.random.normal(KEY, (2,)))
+    assert np.isfinite(far).all()
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)

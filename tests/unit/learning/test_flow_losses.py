@@ -195,6 +195,17 @@ def test_the_coupled_loss_uses_the_noise_of_its_samples():
     assert np.std(fresh) > 1
 
 
+@pytest.mark.parametrize("fine", [1, 5])
+def test_td2_learns_the_field_on_the_way_of_samples(fine):
+    """The flow of N(m, 1) leads from ε to t m + ε √(t² + (1−t)²); every target is there, with the field of its time."""
+    model, t = flow(), jnp.array([0.05, 0.3, 0.55, 0.8])
+    y, v = TD2CFM(steps_per_target=fine).points(model, jnp.zeros((200, 1)), t, key=KEY)
+    np.testing.assert_allclose(v, model.field(y, t[:, None], None), rtol=1e-5, atol=1e-5)
+    noise = np.asarray(y[0] - t[0] * FAR[0]) / np.sqrt(t[0] ** 2 + (1 - t[0]) ** 2)
+    expected = t[:, None, None] * FAR[0] + noise * np.sqrt(t**2 + (1 - t) ** 2)[:, None, None]
+    np.testing.assert_allclose(y, expected, atol=0.05 if fine == 1 else 0.005)
+
+
 def test_no_gradient_reaches_the_targets():
     problem = problem_of(chain(False), 1)
     models, slow = (stack([flow(mean)]) for mean in (0.0, 1.0))

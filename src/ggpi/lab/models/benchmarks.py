@@ -53,6 +53,8 @@ class Benchmark:
     """The two coordinates of the state that figures show."""
     predict: Predict = "change"
     """What models predict where an experiment does not say: the change of state, or the state itself."""
+    longest: int | None = None
+    """The most steps that an episode can have, where that is not for the caller of `env` to say."""
 
     @property
     def policy(self) -> Policy:
@@ -102,11 +104,17 @@ def pendulum(evaluated: int = 0) -> Benchmark:
 def ant(evaluated: int = 0) -> Benchmark:
     """The sparse-reward ant without a target, and its shipped policies."""
     from ggpi.envs.ant import SPEC, AntDynamics, SparseAntVector
+    from ggpi.envs.ant.task import STEPS_WITHOUT
     from ggpi.storage.pretrained import pretrained
 
-    policies = tuple(pretrained("ant-policies"))
     return Benchmark(
-        lambda n, _: SparseAntVector(n, target=None), AntDynamics(), policies, SPEC, evaluated, (0, 1)
+        lambda n, _: SparseAntVector(n, target=None),
+        AntDynamics(),
+        tuple(pretrained("ant-policies")),
+        SPEC,
+        evaluated,
+        (0, 1),
+        longest=STEPS_WITHOUT[1],
     )
 
 

@@ -12,10 +12,9 @@ n-step with n-step. Farebrother et al., "Temporal difference flows", report for 
 updates that TD²-CFM has a third of the EMD of TD-CFM and a fortieth of its MSE(V) (their Table 1), and that on curved
 paths the coupled loss breaks while TD² does not (their Table 2).
 
-All methods have the same data, batch size, number of updates and slow copies; their times are reported. Models are
-compared with simulated futures of fresh pairs (x, a) of π: exact EMD, NLL per dimension, MSE of the values of random
-rewards, and the share of samples inside walls. In the maze Medium π walks a loop of 12 cells, 60 steps a lap: from
-every start, futures at γ = 0.99 spread over the whole loop.
+All methods have the same data, batch size, updates and slow copies. Models are compared with simulated futures of fresh
+pairs (x, a) of π: exact EMD, NLL per dimension, MSE of the values of random rewards, share of samples inside walls. In
+the maze Medium π walks a loop of 12 cells, 60 steps a lap: at γ = 0.99 futures spread over the whole loop.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -41,6 +40,7 @@ from ggpi.lab.models.td_flows_scores import (
     Scores,
     Stopwatch,
     benchmark,
+    check_recorded,
     finished,
     floors,
     points,
@@ -121,8 +121,8 @@ class Config:
         unknown = [loss for loss in self.losses if loss not in NAMES]
         if unknown or not self.losses:
             raise ValueError(f"losses are among {', '.join(NAMES)}, got {self.losses}")
-        if not self.n_steps or min(self.n_steps) < 1:
-            raise ValueError(f"n_steps are at least 1, got {self.n_steps}")
+        if not self.n_steps or min(self.n_steps + self.solver_steps) < 1:
+            raise ValueError(f"n_steps, solver_steps: at least 1, got {self.n_steps}, {self.solver_steps}")
         if not all(0 < gamma < 1 for gamma in self.gammas):
             raise ValueError(f"gammas are between 0 and 1, got {self.gammas}")
 
@@ -179,6 +179,8 @@ def methods(config: Config) -> list[Method]:
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Trains every model with every loss, all seeds at once."""
     problems, rows = [(world, gamma) for world in config.worlds for gamma in config.gammas], methods(config)
+    if "mc-cfm" in config.losses:
+        check_recorded(problems)
     jobs = {f"{w}/{g:g}/truth": partial(floor, config, w, g) for w, g in problems}
     jobs |= {f"{w}/{g:g}/{row.cell}": partial(train, config, w, g, row) for row in rows for w, g in problems}
     results = cells(jobs)
@@ -207,7 +209,7 @@ def _problem(world: str, gamma: float, truth: Metrics, found: dict[Method, Metri
 
 
 def _others(row: Method, found: dict[Method, Metrics]) -> list[Method]:
-    """What a row is compared with: other losses with as many steps; a curved path with the straight one."""
+    """Other losses with as many steps; for a curved path the straight one."""
     if row.path == "curved":
         return [other for other in found if other == row._replace(path="straight")]
     rivals = [row._replace(loss=loss) for loss in BEST.get(row.loss, ())]

@@ -147,15 +147,19 @@ def _curves(ax: Axes, runs: list[Metrics], floor: float) -> None:
 
 
 def _solver_curves(ax: Axes, problem: Metrics) -> None:
+    lines = set()
     for run in problem["runs"]:
         counts = [int(count) for count in run["solver"]]
         emd = [found["emd"]["mean"] for found in run["solver"].values()]
         line = "--" if run["path"] == "curved" else "-" if run["n_step"] != 1 else "-."
         ax.plot(counts, emd, line, marker=".", color=COLOURS[run["loss"]], linewidth=1.2)
+        lines |= {line} if counts else set()
     ax.set_yscale("log")
     style.plain_log(ax.yaxis)
     ax.set_xlabel("solver steps", fontsize=9)
-    ax.set_title("EMD by solver steps; 1 step -·-, curved - -", fontsize=9, color=style.INK)
+    notes = [note for line, note in (("-.", "1 step -·-"), ("--", "curved - -")) if line in lines]
+    title = "EMD by solver steps" + ("; " + ", ".join(notes) if notes else "")
+    ax.set_title(title, fontsize=9, color=style.INK)
 
 
 def _samples(ax: Axes, problem: Metrics) -> None:

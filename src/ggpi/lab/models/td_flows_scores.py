@@ -27,7 +27,7 @@ from ggpi.ghm.paths import AbstractPathGHM
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Metrics
 from ggpi.lab.models.benchmarks import WORLDS, Benchmark, gather, pairs
-from ggpi.learning.targets import TAIL
+from ggpi.learning.targets import TAIL, needed_steps
 
 SCORED = 32
 """Futures of each start on which the NLL is taken."""
@@ -44,6 +44,17 @@ Scores = dict[str, Float[np.ndarray, "K P"]]
 def benchmark(name: str) -> Benchmark:
     """The environment; one object for all cells, so that they share compiled programs."""
     return WORLDS[name]()
+
+
+def check_recorded(problems: Sequence[tuple[str, float]]) -> None:
+    """Raises if MC-CFM is to learn from episodes that are too short for a horizon."""
+    for world, gamma in problems:
+        longest, needed = benchmark(world).longest, needed_steps([gamma])
+        if longest is not None and longest < needed:
+            raise ValueError(
+                f"mc-cfm needs trajectories of {needed} steps at γ = {gamma:g}, but episodes of {world} end after at "
+                f"most {longest}; leave it out of losses"
+            )
 
 
 @cache
