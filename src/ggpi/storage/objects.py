@@ -21,7 +21,7 @@ import numpy as np
 from ggpi.storage.arrays import load_arrays, save_arrays, to_json
 from ggpi.storage.errors import FileError
 from ggpi.storage.reading import abbreviate, short
-from ggpi.storage.tags import class_of, tag_of, upgrade_of
+from ggpi.storage.tags import RETIRED, class_of, tag_of, upgrade_of
 from ggpi.storage.verify import PartError, verify
 
 
@@ -223,6 +223,8 @@ class _Reader:
 
 def _class(name: str, where: str) -> type:
     kind = class_of(name)
+    if name in RETIRED:
+        raise PartError(where, f"{name} is of an earlier version of ggpi: {RETIRED[name]}")
     if kind is None:
         raise PartError(
             where,

@@ -29,15 +29,15 @@ LIBRARY = {
     "coordinates/1": "ggpi.ghm.coordinates:Frame",
     "coupled-td-cfm/1": "ggpi.learning.flow_losses:CoupledTDCFM",
     "deterministic-policy/1": "ggpi.policies.action_heads:DeterministicPolicy",
-    "diffusion-config/1": "ggpi.ghm.diffusion:DiffusionConfig",
-    "diffusion/1": "ggpi.ghm.diffusion:Diffusion",
+    "diffusion-config/2": "ggpi.ghm.diffusion:DiffusionConfig",
+    "diffusion/2": "ggpi.ghm.diffusion:Diffusion",
     "directed-policy/1": "ggpi.policies.symmetric:DirectedPolicy",
     "each/1": "ggpi.rewards.forms:Each",
     "exact-ghm/1": "ggpi.ghm.exact:ExactGHM",
     "feature-log-noise/1": "ggpi.policies.networks:FeatureLogNoise",
     "feature-noise/1": "ggpi.policies.networks:FeatureNoise",
     "features/1": "ggpi.rewards.forms:Features",
-    "field-network/1": "ggpi.ghm.velocity:FieldNetwork",
+    "field-network/2": "ggpi.ghm.velocity:FieldNetwork",
     "fixed-deviation/1": "ggpi.policies.networks:FixedDeviation",
     "flow-matching-config/1": "ggpi.ghm.flow_matching:FlowMatchingConfig",
     "flow-matching/1": "ggpi.ghm.flow_matching:FlowMatching",
@@ -154,6 +154,12 @@ BEFORE_TAGS = {
 UPGRADES = {"ghms/1": ("ghms/2", "ggpi.ghm.base:upgraded_from_1")}
 """Older tag → the current tag, and the function that converts the older fields."""
 
+RETIRED = dict.fromkeys(
+    ("diffusion/1", "diffusion-config/1", "field-network/1"),
+    "flow matching and diffusion had other networks and solvers then; fit the models again",
+)
+"""Tags of trial versions that were never released → why they cannot be loaded."""
+
 _TAG = re.compile(r"[a-z0-9][a-z0-9.-]*/[1-9][0-9]*")
 _LIBRARY_TAGS = {place: tag for tag, place in LIBRARY.items()}
 _registered: dict[str, type] = {}
@@ -176,7 +182,7 @@ def savable(tag: str) -> Callable[[Kind], Kind]:
     """
     if not _TAG.fullmatch(tag):
         raise ValueError(f"a tag is lower-case words and a version, such as 'mdn/1', got {tag!r}")
-    if tag in LIBRARY or tag in UPGRADES:
+    if tag in LIBRARY or tag in UPGRADES or tag in RETIRED:
         raise ValueError(f"the tag {tag!r} belongs to the library; choose another")
 
     def register(kind: Kind) -> Kind:

@@ -90,6 +90,18 @@ def _of_then(now, then):
     return now
 
 
+@pytest.mark.parametrize("tag", tags.RETIRED)
+def test_trial_versions_say_why_they_cannot_be_loaded(tag, tmp_path):
+    name, _, _ = tag.partition("/")
+    kind = "path-recipes" if name == "diffusion-config" else "diffusion-ghms"
+    arrays, about = io.load_arrays(SAVED / kind)
+    text = json.dumps(about).replace(f'"{name}/2"', f'"{tag}"')
+    assert tag in text
+    io.save_arrays(tmp_path, arrays, json.loads(text))
+    with pytest.raises(ggpi.FileError, match="fit the models again"):
+        ggpi.load(tmp_path)
+
+
 def test_no_kind_is_forgotten():
     assert sorted(make.OBJECTS) == KINDS == sorted(EXPECTED)
     there = set()
