@@ -72,7 +72,7 @@ class BranchAndBound(AbstractPlanner):
             )
 
     def _bounds(self, problem: Problem) -> tuple[Array, Array]:
-        """lo and hi; with terminal states, where nothing is earned, 0 is among the rewards."""
+        """lo and hi; with terminal states, which are left without reward, 0 is among the rewards."""
         values = problem.reward.values
         values = values.values if isinstance(values, Each) else values
         if self.bounds is not None:

@@ -60,7 +60,7 @@ class Exhaustive(AbstractPlanner):
 
 
 def everything(plans: Plans, num_rounds: int) -> Search:
-    """A search that knows nothing yet."""
+    """A search before its first sample, with all plans as candidates."""
     n, zero = len(plans), jnp.zeros((), jnp.int32)
     return Search(
         alive=jnp.ones(n, bool),
