@@ -2,7 +2,7 @@
 
 Round r samples its n_r survivors ⌊T / (⌈log₂ n⌉ d_r)⌋ times, where d_r is the most distinct prefixes that n_r plans may
 have: draws are counted over prefixes. Means are over the samples of all rounds. The bound of the paper on the error,
-3 log₂n · exp(−T / (8 H₂ log₂ n)), is for rounds that discard earlier samples; keeping old samples is a heuristic that helps.
+3 log₂n · exp(−T / (8 H₂ log₂ n)), is for rounds that discard earlier samples; keeping them is a heuristic that helps.
 """
 
 from __future__ import annotations
