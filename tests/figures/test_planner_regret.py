@@ -35,6 +35,7 @@ def test_one_plan_opens_the_lock():
         assert chosen.tolist() == [0, 1, 2][:depth]
 
 
+@pytest.mark.slow
 def test_curves_are_complete(metrics):
     assert len(metrics["curves"]) == 5 * 4
     for curve in metrics["curves"]:
@@ -44,6 +45,7 @@ def test_curves_are_complete(metrics):
     assert all(len(curve["rows"]) == 2 for curve in uniform)
 
 
+@pytest.mark.slow
 def test_regret_is_small_with_many_samples_of_graded_values(metrics):
     """16 plans of the chain with 64 samples each: far better than a random choice, whose regret is about a half."""
     curves = {curve["planner"]: curve for curve in experiment_figure.select(metrics, "chain", 2)}
@@ -51,6 +53,7 @@ def test_regret_is_small_with_many_samples_of_graded_values(metrics):
         assert curves[name]["rows"][-1]["regret"]["mean"] < 0.2
 
 
+@pytest.mark.slow
 def test_tables_and_figure(metrics):
     assert len(experiment_figure.table(metrics)) == 2
     assert experiment_figure.plot(metrics).axes

@@ -34,6 +34,13 @@ def reward_of(form, rng):
     return rewards.Reward(form, rng.random((STATES, 2) if form == "state_action" else STATES))
 
 
+@pytest.fixture(autouse=True)
+def _free_programs():
+    """A search of many rounds is a large program, and no two tests have one in common."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.mark.parametrize("alphas", [ALPHA, (0.2, 0.6)])
 @pytest.mark.parametrize("form", ["state", "state_action", "arrival"])
 def test_means_are_the_exact_values(form, alphas):
@@ -185,6 +192,7 @@ def test_an_easy_choice_is_certified_early():
     np.testing.assert_allclose([found.value, found.stderr], [10, 0], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_warm_start_keeps_what_survived():
     _, ghms, rng = world()
     gsps, reward = ggpi.compositions(3, 3, ALPHA), reward_of("arrival", rng)
@@ -210,6 +218,7 @@ def test_sets_as_arrays_are_those_of_objects():
     assert found.mean.shape == (27,)
 
 
+@pytest.mark.slow
 def test_halving_finds_the_best():
     _, ghms, rng = world(3)
     gsps, reward = ggpi.compositions(3, 3, ALPHA), reward_of("arrival", rng)
