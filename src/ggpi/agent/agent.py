@@ -43,7 +43,7 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Each, Reward, as_reward
-from ggpi.switching import GSP, GSPs
+from ggpi.switching import GSP, GSPs, gsp_set
 from ggpi.types import Key, Numbers, whole
 
 
@@ -140,6 +140,8 @@ class GGPIAgent:
         """All but the reward."""
         num_samples = whole(self.num_samples, "num_samples")
         check_policies(self.ghms)
+        if self.gsps is not None:
+            object.__setattr__(self, "ghms", self.ghms.supporting(gsp_set(self.gsps)))
         gsps = checked_set(self.ghms, depth, self.gsps)
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)
