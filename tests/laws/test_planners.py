@@ -86,11 +86,11 @@ def test_every_completion_lies_within_the_bounds_of_its_prefix(form):
     reward, gsps = reward_of(form, rng), ggpi.compositions(3, 3, ALPHA)
     plans = plans_of(gsps)
     problem = problem_of(plans, ghms.sampler(), reward, 0)
-    start, end, rest = map(np.asarray, problem.weights)
+    rows = jnp.arange(len(plans))
+    start, end, rest = map(np.asarray, problem.weights(rows))
     np.testing.assert_allclose((start + end).sum(axis=1), 1 / (1 - GAMMA), rtol=1e-5)
     v = ggpi.evaluate(gsps, ghms, reward).v[:, 0][np.asarray(plans.place)]
     n, lo, hi = 4000, reward.table.min(), reward.table.max()
-    rows = jnp.arange(len(plans))
     noise = error_of_mean((hi - lo) / (1 - GAMMA) / 2, n, (hi - lo) / (1 - GAMMA), comparisons=3 * 27 * 3)
     for level in (1, 2, 3):
         g = np.asarray(returns(problem, rows, level, n, key=jax.random.key(level))).mean(axis=1)

@@ -1,14 +1,16 @@
 """Branch and bound with confidence: prefixes that cannot hold the best plan are dropped, and the answer is certified.
 
 Round i samples the surviving prefixes of some length j, all with common random numbers, and compares each with a
-reference, the leader of the round before: D = G_j − G_j of the reference. By the empirical Bernstein inequality
+reference, the leader of the round before: D = G_j − G_j of the reference, which lies in [−w, w] with
+w = (hi − lo) · (weight after the last common jump). E D lies in the interval of `confidence`, at the level
 
-    |D̄ − E D| ≤ √(2 V̂ L / n) + 3 R L / n,   L = ln(3 · rounds · prefixes / δ),
+    L = ln(EVENTS · rounds · prefixes / δ),
 
-in all rounds and for all prefixes at once, with probability 1 − δ; R = 2 (hi − lo) · (weight after the last common
-jump). Every completion of a prefix lies in E[G_j] + rest_j · [lo, hi], so that a prefix is dropped when its upper bound
-is below the best lower bound. The first rounds look at short prefixes, the later ones at whole plans with twice as
-many draws each; each takes fresh samples. It stops when one plan is left, or when none can be better by more than ε.
+in all rounds and for all prefixes at once, with probability 1 − δ. Every completion of a prefix lies in
+E[G_j] + rest_j · [lo, hi], so that a prefix is dropped when its upper bound is below the best lower bound. The first
+rounds look at short prefixes, the later ones at whole plans with twice as many draws each. Each round takes fresh
+samples, so that their number and the reference do not depend on them. It stops when one plan is left, or when none can
+be better by more than ε.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from jaxtyping import Array, Float, Int
 from ggpi.evaluation.rewards import PolicyReward
 from ggpi.ghm.samplers import Table
 from ggpi.planning.chains import Problem
+from ggpi.planning.confidence import EVENTS, interval
 from ggpi.planning.exhaustive import everything
 from ggpi.planning.plans import Plans
 from ggpi.planning.search import AbstractPlanner, Moments, Plan, Round, Search, distinct, moments
@@ -147,20 +150,18 @@ class BranchAndBound(AbstractPlanner):
         found: Moments,
     ) -> _Judged:
         """Bounds on the best and the worst completion of each prefix, relative to the reference's G."""
-        plans, w, (lo, hi) = problem.plans, problem.weights, self._bounds(problem)
+        plans, w, (lo, hi) = problem.plans, problem.weights(rows), self._bounds(problem)
         prefix = jnp.asarray(plans.prefix)
         differs = prefix[rows, :level] != prefix[best, :level]
-        apart = ((w.start + w.end)[rows, :level] * differs).sum(axis=1)
-        widest = (hi - lo) * apart
+        widest = (hi - lo) * ((w.start + w.end)[:, :level] * differs).sum(axis=1)
         samples = jnp.maximum(n, 1)
+        failures = EVENTS * self.num_rounds(plans, False) * plans.sizes[level - 1]
+        sums = found.total, found.positive, found.square
+        inside = interval(*sums, samples, widest, jnp.log(failures / self.delta))
+        is_used, rest = jnp.arange(len(rows)) < count, w.rest[:, level - 1]
         mean = found.total / samples
-        variance = jnp.maximum(found.square / samples - mean**2, 0.0)
-        log = jnp.log(3.0 * self.num_rounds(plans, False) * plans.sizes[level - 1] / self.delta)
-        width = jnp.sqrt(2 * variance * log / samples) + 3 * 2 * widest * log / samples
-        is_used = jnp.arange(len(rows)) < count
-        rest = w.rest[rows, level - 1]
-        upper = jnp.minimum(mean + width, widest) + rest * hi
-        lower = jnp.maximum(mean - width, -widest) + rest * lo
+        upper = jnp.minimum(inside.upper, widest) + rest * hi
+        lower = jnp.maximum(inside.lower, -widest) + rest * lo
         return _Judged(
             jnp.where(is_used, mean, -jnp.inf),
             jnp.where(is_used, lower, -jnp.inf),

@@ -1,8 +1,10 @@
 """Sequential halving (Karnin et al. 2013): a budget of draws in ⌈log₂ n⌉ equal rounds, the better half survives each.
 
 Round r samples its n_r survivors ⌊T / (⌈log₂ n⌉ d_r)⌋ times, where d_r is the most distinct prefixes that n_r plans may
-have: draws are counted over prefixes. Means are over the samples of all rounds. The bound of the paper on the error,
-3 log₂n · exp(−T / (8 H₂ log₂ n)), is for rounds that discard earlier samples; keeping them is a heuristic that helps.
+have: draws are counted over prefixes. Where that is 0 they are sampled once, and the rounds after that share what is
+left; so T ≥ Σ d_r is enough, about three samples of every prefix, however many rounds there are. Means are over the
+samples of all rounds. The bound of the paper on the error, 3 log₂n · exp(−T / (8 H₂ log₂ n)), is for rounds that
+discard earlier samples; keeping them is a heuristic that helps.
 """
 
 from __future__ import annotations
@@ -41,12 +43,12 @@ class SequentialHalving(AbstractPlanner):
     def check(self, problem: Problem) -> None:
         budget, plans = whole(self.budget, "budget"), problem.plans
         whole(self.value_samples, "value_samples")
-        if min(self.samples(plans, False)) < 1:
-            rounds, nodes = self.num_rounds(plans, False), _most_nodes(plans, len(plans))
-            least = rounds * nodes + self.value_samples * plans.depth
+        if (least := self.least(plans)) > budget:
+            nodes = self.nodes(plans, False)
             raise ValueError(
-                f"halving {len(plans):,} plans with {nodes:,} distinct prefixes takes {rounds} rounds of at least one "
-                f"sample each: a budget of at least {least:,} draws, got {budget:,}. Give more, or a smaller set"
+                f"halving {len(plans):,} plans with {nodes[0]:,} distinct prefixes takes {len(nodes)} rounds of at "
+                f"least one sample each: a budget of at least {least:,} draws, got {budget:,}. Give more, or a "
+                "smaller set"
             )
 
     def survivors(self, plans: Plans, is_warm: bool) -> list[int]:
@@ -57,11 +59,23 @@ class SequentialHalving(AbstractPlanner):
             n = -(-n // 2)
         return counts or [1]
 
+    def nodes(self, plans: Plans, is_warm: bool) -> list[int]:
+        """The most distinct prefixes that the plans of each round may have."""
+        return [sum(min(n, size) for size in plans.sizes) for n in self.survivors(plans, is_warm)]
+
+    def least(self, plans: Plans) -> int:
+        """The smallest budget: one sample of each round's survivors, and the reported value."""
+        return sum(self.nodes(plans, False)) + self.value_samples * plans.depth
+
     def samples(self, plans: Plans, is_warm: bool) -> list[int]:
-        """How many samples each of them gets."""
-        counts = self.survivors(plans, is_warm)
-        share = (self.budget - self.value_samples * plans.depth) // len(counts)
-        return [share // _most_nodes(plans, n) for n in counts]
+        """How many samples each of them gets: equal shares of what is left, but at least one."""
+        nodes, left = self.nodes(plans, is_warm), self.budget - self.value_samples * plans.depth
+        counts = []
+        for r, once in enumerate(nodes):
+            share = min(left // (len(nodes) - r), left - sum(nodes[r + 1 :]))
+            counts.append(max(share // once, 1))
+            left -= counts[-1] * once
+        return counts
 
     def num_rounds(self, plans: Plans, is_warm: bool) -> int:
         return len(self.survivors(plans, is_warm))
@@ -98,8 +112,3 @@ class SequentialHalving(AbstractPlanner):
             search.gap,
             search.survived(i, len(kept)),
         )
-
-
-def _most_nodes(plans: Plans, n: int) -> int:
-    """The most distinct prefixes that n plans of a set may have."""
-    return sum(min(n, size) for size in plans.sizes)

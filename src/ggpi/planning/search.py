@@ -113,9 +113,11 @@ class AbstractPlanner(ABC):
 
 
 class Moments(NamedTuple):
-    """Sums over samples of G − G of the reference, and of their squares [n]; and the sum of the latter's G."""
+    """Sums over samples of D = G − G of the reference [n], and the sum of the latter's G."""
 
     total: Float[Array, "n"]
+    positive: Float[Array, "n"]
+    """Of max(D, 0)."""
     square: Float[Array, "n"]
     of_reference: Float[Array, ""]
 
@@ -135,7 +137,7 @@ def moments(
     n, width = len(rows), min(len(rows), problem.width(batch))
     if reference is None and width == n and isinstance(windows, int) and windows == 1:
         g = returns(problem, rows, level, batch, key=key)
-        return Moments(g.sum(axis=1), (g**2).sum(axis=1), jnp.zeros(()))
+        return Moments(*_sums(g), jnp.zeros(()))
     padded = jnp.concatenate([rows, jnp.full(-n % width, rows[-1])])
     parts = -(-jnp.asarray(n if count is None else count) // width)
 
@@ -147,21 +149,25 @@ def moments(
 
         def part(i: Array, sums: Moments) -> Moments:
             some = jax.lax.dynamic_slice_in_dim(padded, i * width, width)
-            g = returns(problem, some, level, batch, key=own) - base
-            total, square = (
+            new = _sums(returns(problem, some, level, batch, key=own) - base)
+            added = (
                 jax.lax.dynamic_update_slice_in_dim(
-                    old, jax.lax.dynamic_slice_in_dim(old, i * width, width) + new, i * width, 0
+                    old, jax.lax.dynamic_slice_in_dim(old, i * width, width) + part, i * width, 0
                 )
-                for old, new in ((sums.total, g.sum(axis=1)), (sums.square, (g**2).sum(axis=1)))
+                for old, part in zip(sums[:3], new, strict=True)
             )
-            return Moments(total, square, sums.of_reference)
+            return Moments(*added, sums.of_reference)
 
         sums = jax.lax.fori_loop(0, parts, part, sums)
         return sums._replace(of_reference=sums.of_reference + base.sum())
 
-    zeros = Moments(jnp.zeros(len(padded)), jnp.zeros(len(padded)), jnp.zeros(()))
+    zeros = Moments(*[jnp.zeros(len(padded))] * 3, jnp.zeros(()))
     found = jax.lax.fori_loop(0, windows, window, zeros)
-    return Moments(found.total[:n], found.square[:n], found.of_reference)
+    return Moments(*(part[:n] for part in found[:3]), found.of_reference)
+
+
+def _sums(g: Float[Array, "n batch"]) -> tuple[Array, Array, Array]:
+    return g.sum(axis=1), jnp.maximum(g, 0.0).sum(axis=1), (g**2).sum(axis=1)
 
 
 def distinct(plans: Plans, rows: Int[Array, "n"], level: int) -> Int[Array, ""]:
