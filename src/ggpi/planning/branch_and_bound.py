@@ -9,8 +9,8 @@ w = (hi − lo) · (weight after the last common jump). E D lies in the interval
 in all rounds and for all prefixes at once, with probability 1 − δ. Every completion of a prefix lies in
 E[G_j] + rest_j · [lo, hi], so that a prefix is dropped when its upper bound is below the best lower bound. The first
 rounds look at short prefixes, the later ones at whole plans with twice as many draws each. Each round takes fresh
-samples, so that their number and the reference do not depend on them. It stops when one plan is left, or when none can
-be better by more than ε.
+samples, so that their number and the reference do not depend on them; the leader is chosen by those of all rounds. It
+stops when one plan is left, or when none can be better by more than ε.
 """
 
 from __future__ import annotations
@@ -197,31 +197,31 @@ def _after(
 ) -> Search:
     """Drops what is certainly not best; without samples nothing changes."""
     sampled, is_used = n > 0, jnp.isfinite(judged.mean)
-    leader = judged.mean.argmax()
-    dropped = sampled & is_used & (judged.upper < judged.lower.max()) & (jnp.arange(len(rows)) != leader)
+    mean, count, score = search.mean, search.count, judged.mean
+    if level == plans.depth:
+        before = count[rows]
+        own = judged.mean * n + found.of_reference
+        score = (mean[rows] * before + own) / jnp.maximum(before + n, 1)
+        written = jnp.where(sampled & is_used, rows, len(plans))  # out of range for the repeated last row
+        mean = mean.at[written].set(score, mode="drop")
+        count = count.at[written].add(n.astype(jnp.int32), mode="drop")
+    is_possible = judged.upper >= judged.lower.max()
+    leader = jnp.where(is_used & is_possible, score, -jnp.inf).argmax()
+    others = jnp.arange(len(rows)) != leader
+    dropped = sampled & is_used & ~is_possible & others
     number = jnp.asarray(plans.prefix)[:, level - 1]
     is_dropped = jnp.zeros(plans.sizes[level - 1], bool).at[number[rows]].max(dropped)
-    rivals = jnp.where(dropped | (jnp.arange(len(rows)) == leader), -jnp.inf, judged.upper)
-    gap = (
-        jnp.maximum(rivals.max(), judged.upper[leader] if level < plans.depth else -jnp.inf)
-        - judged.lower[leader]
-    )
-    alive = search.alive & ~is_dropped[number]
-    mean, count = search.mean, search.count
-    if level == plans.depth:
-        own = judged.mean + found.of_reference / jnp.maximum(n, 1)
-        written = jnp.where(
-            sampled & is_used, rows, len(plans)
-        )  # the last row is repeated, and out of range here
-        mean = mean.at[written].set(own, mode="drop")
-        count = count.at[written].set(n.astype(jnp.int32), mode="drop")
+    rivals = jnp.where(others & ~dropped, judged.upper, -jnp.inf).max()
+    if level < plans.depth:
+        rivals = jnp.maximum(rivals, judged.upper[leader])
+    gap = jnp.maximum(rivals - judged.lower[leader], 0.0)
     return Search(
-        alive,
+        search.alive & ~is_dropped[number],
         search.rows,
         jnp.where(sampled, rows[leader], search.best).astype(jnp.int32),
         mean,
         count,
         search.draws,
-        jnp.where(sampled, jnp.maximum(gap, 0.0), search.gap),
+        jnp.where(sampled, gap, search.gap),
         search.survivors,
     )

@@ -20,10 +20,10 @@ from ggpi.planning.exhaustive import best_first, everything
 from ggpi.planning.plans import Plans
 from ggpi.planning.search import AbstractPlanner, Plan, Round, Search, distinct, moments
 from ggpi.switching import GSPs
-from ggpi.types import Key, whole
+from ggpi.types import Key, real, whole
 
 WARM = 4
-"""A warm start takes one of so many plans over from the last decision."""
+"""A warm start without memory takes one of so many plans over from the last decision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +34,21 @@ class SequentialHalving(AbstractPlanner):
         budget: draws of a decision, those of the reported value included.
         gsps: the set; an agent gives its own.
         value_samples: fresh chains of the chosen plan, for the reported value.
+        memory: what a sample of the last decision counts in a warm start, from 0 to less than 1. Right where values
+            change little from one decision to the next. With 0 a warm start samples a quarter of the plans, those that
+            survived longest, and counts no earlier samples.
     """
 
     budget: int
     gsps: GSPs | Plans | None = None
     value_samples: int = 32
+    memory: float = 0.0
 
     def check(self, problem: Problem) -> None:
         budget, plans = whole(self.budget, "budget"), problem.plans
         whole(self.value_samples, "value_samples")
+        if not 0 <= real(self.memory, "memory") < 1:
+            raise ValueError(f"memory lies in [0, 1), got {self.memory}")
         if (least := self.least(plans)) > budget:
             nodes = self.nodes(plans, False)
             raise ValueError(
@@ -53,7 +59,7 @@ class SequentialHalving(AbstractPlanner):
 
     def survivors(self, plans: Plans, is_warm: bool) -> list[int]:
         """How many plans each round samples."""
-        n, counts = -(-len(plans) // WARM) if is_warm else len(plans), []
+        n, counts = -(-len(plans) // WARM) if is_warm and not self.memory else len(plans), []
         while n > 1:
             counts.append(n)
             n = -(-n // 2)
@@ -89,6 +95,9 @@ class SequentialHalving(AbstractPlanner):
         if warm is None:
             return search
         place = jnp.asarray(plans.place)
+        if self.memory:
+            count = (self.memory * warm.samples[place]).astype(jnp.int32)
+            return eqx.tree_at(lambda s: (s.mean, s.count), search, (warm.mean[place], count))
         longest = jnp.lexsort((-warm.mean[place], -warm.samples[place]))
         rows = jnp.sort(longest[: self.survivors(plans, True)[0]]).astype(jnp.int32)
         alive = jnp.zeros_like(search.alive).at[rows].set(True)

@@ -29,7 +29,7 @@ def table(metrics: Metrics) -> list[Table]:
         mine = {curve["planner"]: curve for curve in select(metrics, world, depth)}
         if (target := target_of(mine["uniform"]["rows"], metrics["compared"])) is not None:
             cells = [_cell(mine[name]["rows"], target) for name in NAMES]
-            ratio = _ratio(*(mine[name]["rows"] for name in ("uniform", "halving")), target)
+            ratio = _ratio(mine["uniform"]["rows"], mine["halving"]["rows"], target)
             shown.add_row(world, f"{mine['uniform']['plans']:,}", f"{target:.1%}", *cells, ratio)
     return [shown, _certificates(metrics)]
 
