@@ -78,8 +78,7 @@ class SequentialHalving(AbstractPlanner):
         nodes, left = self.nodes(plans, is_warm), self.budget - self.value_samples * plans.depth
         counts = []
         for r, once in enumerate(nodes):
-            share = min(left // (len(nodes) - r), left - sum(nodes[r + 1 :]))
-            counts.append(max(share // once, 1))
+            counts.append(max(left // (len(nodes) - r) // once, 1))
             left -= counts[-1] * once
         return counts
 
