@@ -233,6 +233,7 @@ def test_the_smallest_budget_samples_every_survivor_once():
     assert halving.least(plans) == halving.budget and halving.samples(plans, False) == [1, 1, 1, 1]
     found = planning.plan(halving, ghms, reward, 0, key=jax.random.key(0))
     assert found.draws <= halving.budget
+    assert dataclasses.replace(halving, factor=4).survivors(plans, False) == [9, 3]
     for budget in (50, 77, 500, 5001):
         samples = dataclasses.replace(halving, budget=budget).samples(plans, False)
         spent = np.dot(samples, nodes)
@@ -277,6 +278,8 @@ def test_bad_settings_say_what_is_wrong():
     for name, value in itertools.product(("delta", "epsilon"), (0.0, 1.0, -1.0, float("nan"))):
         with pytest.raises(ValueError, match=rf"{name} lies in \(0, 1\)"):
             planned(dataclasses.replace(BranchAndBound(5000, gsps=gsps), **{name: value}))
+    with pytest.raises(ValueError, match="factor is at least 2"):
+        planned(SequentialHalving(5000, gsps, factor=1))
     for memory in (-0.1, 1.0, float("nan")):
         with pytest.raises(ValueError, match="memory lies in"):
             planned(SequentialHalving(5000, gsps, memory=memory))

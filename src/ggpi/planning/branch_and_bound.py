@@ -160,8 +160,8 @@ class BranchAndBound(AbstractPlanner):
         inside = interval(*sums, samples, widest, jnp.log(failures / self.delta))
         is_used, rest = jnp.arange(len(rows)) < count, w.rest[:, level - 1]
         mean = found.total / samples
-        upper = jnp.minimum(inside.upper, widest) + rest * hi
-        lower = jnp.maximum(inside.lower, -widest) + rest * lo
+        upper = jnp.clip(inside.upper, -widest, widest) + rest * hi
+        lower = jnp.clip(inside.lower, -widest, widest) + rest * lo
         return _Judged(
             jnp.where(is_used, mean, -jnp.inf),
             jnp.where(is_used, lower, -jnp.inf),
@@ -205,7 +205,7 @@ def _after(
         written = jnp.where(sampled & is_used, rows, len(plans))  # out of range for the repeated last row
         mean = mean.at[written].set(score, mode="drop")
         count = count.at[written].add(n.astype(jnp.int32), mode="drop")
-    is_possible = judged.upper >= judged.lower.max()
+    is_possible = jnp.maximum(judged.upper, judged.lower) >= judged.lower.max()
     leader = jnp.where(is_used & is_possible, score, -jnp.inf).argmax()
     others = jnp.arange(len(rows)) != leader
     dropped = sampled & is_used & ~is_possible & others

@@ -34,6 +34,8 @@ class SequentialHalving(AbstractPlanner):
         budget: draws of a decision, those of the reported value included.
         gsps: the set; an agent gives its own.
         value_samples: fresh chains of the chosen plan, for the reported value.
+        factor: one of so many plans survives each round. Fewer rounds give the first one more samples, which helps where
+            rewards are rare, and compile faster.
         memory: what a sample of the last decision counts in a warm start, from 0 to less than 1. Right where values
             change little from one decision to the next. With 0 a warm start samples a quarter of the plans, those that
             survived longest, and counts no earlier samples.
@@ -42,11 +44,14 @@ class SequentialHalving(AbstractPlanner):
     budget: int
     gsps: GSPs | Plans | None = None
     value_samples: int = 32
+    factor: int = 2
     memory: float = 0.0
 
     def check(self, problem: Problem) -> None:
         budget, plans = whole(self.budget, "budget"), problem.plans
         whole(self.value_samples, "value_samples")
+        if whole(self.factor, "factor") < 2:
+            raise ValueError(f"factor is at least 2, got {self.factor}")
         if not 0 <= real(self.memory, "memory") < 1:
             raise ValueError(f"memory lies in [0, 1), got {self.memory}")
         if (least := self.least(plans)) > budget:
@@ -62,7 +67,7 @@ class SequentialHalving(AbstractPlanner):
         n, counts = -(-len(plans) // WARM) if is_warm and not self.memory else len(plans), []
         while n > 1:
             counts.append(n)
-            n = -(-n // 2)
+            n = -(-n // self.factor)
         return counts or [1]
 
     def nodes(self, plans: Plans, is_warm: bool) -> list[int]:
@@ -109,7 +114,7 @@ class SequentialHalving(AbstractPlanner):
         before = search.count[rows]
         mean = (search.mean[rows] * before + found.total) / (before + n)
         order = best_first(mean, tie_key)
-        kept = jnp.sort(rows[order[: -(-len(rows) // 2)]])
+        kept = jnp.sort(rows[order[: -(-len(rows) // self.factor)]])
         return Search(
             jnp.zeros_like(search.alive).at[kept].set(True),
             kept,

@@ -6,6 +6,7 @@ runs have Clopper–Pearson intervals, which hold for any number of runs.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import jax
 import numpy as np
@@ -38,9 +39,7 @@ def certificates(world: World, setting: Setting, runs: int, seed: int) -> Metric
     """Runs of branch and bound in one world: shares that stopped and that were wrong, and draws."""
     problem, values, _ = posed(world, setting.depth)
     budget = setting.samples * sum(problem.plans.sizes)
-    planner = BranchAndBound(
-        budget, setting.delta, setting.epsilon, bounds=(0.0, 1.0), batch=16, value_samples=1
-    )
+    planner = _planner(setting, budget)
     keys = jax.random.split(jax.random.key(seed), runs)
     found = _side_by_side(planner, problem, keys)
     gap, draws = np.asarray(found.gap), np.asarray(found.draws)
@@ -72,6 +71,14 @@ def clopper_pearson(hits: int, runs: int, level: float = 0.95) -> tuple[float, f
     low = float(stats.beta.ppf(tail, hits, runs - hits + 1)) if hits else 0.0
     high = float(stats.beta.ppf(1 - tail, hits + 1, runs - hits)) if hits < runs else 1.0
     return low, high
+
+
+@lru_cache
+def _planner(setting: Setting, budget: int) -> BranchAndBound:
+    """One object for each setting, so that worlds share compiled programs."""
+    return BranchAndBound(
+        budget, setting.delta, setting.epsilon, bounds=(0.0, 1.0), batch=16, value_samples=1
+    )
 
 
 @jit
