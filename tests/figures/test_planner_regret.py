@@ -59,7 +59,7 @@ def test_regret_is_small_with_many_samples_of_graded_values(metrics):
 
 @pytest.mark.slow
 def test_tables_and_figure(metrics):
-    assert len(experiment_figure.table(metrics)) == 2
+    assert len(experiment_figure.table(metrics)) == 3
     assert experiment_figure.plot(metrics).axes
 
 

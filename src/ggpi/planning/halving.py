@@ -34,8 +34,8 @@ class SequentialHalving(AbstractPlanner):
         budget: draws of a decision, those of the reported value included.
         gsps: the set; an agent gives its own.
         value_samples: fresh chains of the chosen plan, for the reported value.
-        factor: one of so many plans survives each round. Fewer rounds give the first one more samples, which helps where
-            rewards are rare, and compile faster.
+        factor: one of so many plans survives each round. Fewer rounds give the first one more samples, which helps
+            where rewards are rare, and compile faster.
         memory: what a sample of the last decision counts in a warm start, from 0 to less than 1. Right where values
             change little from one decision to the next. With 0 a warm start samples a quarter of the plans, those that
             survived longest, and counts no earlier samples.

@@ -19,19 +19,25 @@ LEAST = 0.01
 
 def table(metrics: Metrics) -> list[Table]:
     """Draws to reach a regret, for each world, depth and planner; and the certificates."""
+    parts = [_compared(metrics, samples) for samples in metrics["compared"]]
+    return [part for part in parts if part.rows] + [_certificates(metrics)] * bool(metrics["certificates"])
+
+
+def _compared(metrics: Metrics, samples: int) -> Table:
+    """Draws until the regret that uniform has with so many samples of every plan."""
     shown = Table(
-        title=f"Draws for the regret that uniform has with {metrics['compared']} samples of every plan",
+        title=f"Draws for the regret that uniform has with {samples} samples of every plan",
         caption="regret as a share of the range of values; interpolated; ≤: with the smallest budget; –: not reached",
     )
     for column in ("world", "plans", "regret", *NAMES.values(), "uniform / halving"):
         shown.add_column(column, justify="left" if column == "world" else "right", no_wrap=True)
     for world, depth in dict.fromkeys((curve["world"], curve["depth"]) for curve in metrics["curves"]):
-        mine = {curve["planner"]: curve for curve in select(metrics, world, depth)}
-        if (target := target_of(mine["uniform"]["rows"], metrics["compared"])) is not None:
-            cells = [_cell(mine[name]["rows"], target) for name in NAMES]
-            ratio = _ratio(mine["uniform"]["rows"], mine["halving"]["rows"], target)
-            shown.add_row(world, f"{mine['uniform']['plans']:,}", f"{target:.1%}", *cells, ratio)
-    return [shown, _certificates(metrics)]
+        mine = {curve["planner"]: curve["rows"] for curve in select(metrics, world, depth)}
+        if (target := target_of(mine["uniform"], samples)) is not None:
+            cells = [_cell(mine[name], target) for name in NAMES]
+            ratio = _ratio(mine["uniform"], mine["halving"], target)
+            shown.add_row(world, f"{4**depth:,}", f"{target:.1%}", *cells, ratio)
+    return shown
 
 
 def target_of(rows: list[Metrics], samples: int) -> float | None:
