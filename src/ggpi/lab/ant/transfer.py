@@ -35,8 +35,8 @@ PAIR = (1, 2)
 """The depths that Table 1 compares."""
 TRIED = 4
 """First actions of each head that are scored by themselves, with a quarter of the samples each."""
-MEMORY = 0.8
-"""Of halving that starts from the last decision; chosen on other episodes."""
+MEMORY, FACTOR = 0.8, 4
+"""Of halving, with and without a start from the last decision; chosen on other episodes."""
 ADAPTIVE = ("halving", "halving-memory", "branch-and-bound")
 VARIANTS = {"first-actions": f"best of {TRIED} first actions", "decoder-means": "decoder means"}
 
@@ -171,9 +171,9 @@ def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> Metrics:
 def plan_adaptively(config: Config, fit: FitConfig, name: str, draws: int) -> Metrics:
     """Episodes of GGPI at depth 2, where an adaptive planner spends a budget of draws on each decision."""
     if name == "halving-memory":
-        halving = SequentialHalving(draws, value_samples=1, memory=MEMORY)
+        halving = SequentialHalving(draws, value_samples=1, factor=FACTOR, memory=MEMORY)
         return play(config, WarmPlanner(models(fit), 2, config.radius, halving))
-    search: AbstractPlanner = SequentialHalving(draws, value_samples=1)
+    search: AbstractPlanner = SequentialHalving(draws, value_samples=1, factor=FACTOR)
     if name == "branch-and-bound":
         search = BranchAndBound(draws, batch=4, value_samples=1)
     return play(config, planner(models(fit), 2, 1, config.radius, planner=search))
