@@ -66,8 +66,8 @@ def _ratio(uniform: list[Metrics], halving: list[Metrics], target: float) -> str
 def _certificates(metrics: Metrics) -> Table:
     shown = Table(
         title="Certified stops of branch and bound",
-        caption="within ε: share of the plans; wrong: share of all runs, with a 95% Clopper–Pearson interval; halving "
-        "and KL-OLOP give no certificates and spend their budgets",
+        caption="within ε: share of the plans; stopped: one plan is left, or the gap is at most ε, if only after the "
+        "last round; wrong: share of all runs, 95% Clopper–Pearson interval; halving and KL-OLOP have no certificates",
     )
     columns = (
         "world",
