@@ -53,10 +53,12 @@ class Config:
     """Planners are compared at the regrets of uniform with so many samples of every plan."""
     num_runs: int = 1_000
     """Decisions of each planner with each budget."""
-    slow_runs: int = 50
-    """Those of KL-OLOP."""
     most_draws: int = 25_000_000
-    """Larger budgets are left out, and KL-OLOP stops at a hundredth of it."""
+    """Larger budgets are left out."""
+    slow_runs: int = 50
+    """Decisions of KL-OLOP."""
+    slow_draws: int = 250_000
+    """Its largest budget."""
     draws_in_all: int = 1_000_000_000
     """Draws of all runs with one budget: with larger budgets there are fewer runs, but at least 20."""
     certified_depths: tuple[int, ...] = (2, 3)
@@ -88,8 +90,9 @@ PRESETS = {
         depths=(2, 5),
         samples=(4, 16, 64),
         num_runs=200,
-        slow_runs=20,
         most_draws=200_000,
+        slow_runs=20,
+        slow_draws=20_000,
         certified_depths=(2,),
         certified_runs=2_000,
     ),
@@ -170,7 +173,7 @@ def _choices(
         best = _uniform(problem, jnp.asarray(n), keys)
         return np.asarray(best), np.full(runs, budget)
     if planner == "kl-olop":
-        if budget > config.most_draws // 100:
+        if budget > config.slow_draws:
             return None
         rngs = [np.random.default_rng([config.seed, n, i]) for i in range(config.slow_runs)]
         depth = problem.plans.depth
