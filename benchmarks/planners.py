@@ -3,7 +3,8 @@
 The mathematics: one sample of all plans of Π_m draws k + k² + … + kᵐ jumps, one for each distinct prefix; halving needs
 at least the sum of that over its rounds, about three times as many; and a jump in a table takes the same time whatever
 S is. So draws are compared with these formulas, and the time of a draw with that of the curve's cheapest row: the same
-against S, and falling with k and m, because a decision has a fixed cost that more draws share. Times are the least of interleaved rounds, in one process.
+against S, and falling with k and m, because a decision has a fixed cost that more draws share. Times are the
+least of interleaved rounds, in one process.
 
 The ant: one decision of halving with memory on 1,000 draws against exhaustive search with 2,000, which reach as many
 targets (`ggpi run ant-transfer`), alone and in a batch of 64.
