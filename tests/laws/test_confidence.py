@@ -102,6 +102,9 @@ def test_bounds_are_sharp_where_differences_are_rare_or_small():
     bernstein = np.sqrt(2 * variance * level / n) + 14 * level / (3 * (n - 1))
     width = 2 * bet_width(jnp.asarray([variance / 4]), jnp.asarray(level / n))[0]
     assert width < 0.7 * bernstein
+    sums = zero, jnp.full(1, 0.1 * n), jnp.full(1, variance * n)
+    small = interval(*sums, jnp.asarray(n), jnp.ones(1), jnp.asarray(level))
+    np.testing.assert_allclose([small.lower[0], small.upper[0]], [-width, width], rtol=1e-3)
 
 
 def test_no_difference_is_possible_within_the_same_plan():
