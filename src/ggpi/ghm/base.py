@@ -15,6 +15,7 @@ import numpy as np
 from ggpi._jax.batching import stack
 from ggpi._jax.shapes import Lead, check_policy, check_shape
 from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.conditioned import Conditioned
 from ggpi.ghm.exact import ExactGHM, tabular_sampler
 from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
 from ggpi.ghm.tabular import TabularGHM
@@ -34,7 +35,8 @@ Models = eqx.Module | Sequence[ExactGHM]
 class GHMs:
     """`models` are the μ^π of all policies at each horizon: at γ, then at β = γ(1−α) for each α, in this order.
 
-    `one_step` is a learned P(·|x, a), the model at horizon 0, which is the same for all policies.
+    `one_step` is a learned P(·|x, a), the model at horizon 0, which is the same for all policies. With a `network`
+    for all horizons, `with_alpha` and `with_gamma` give models at others than those in `models`.
     """
 
     policies: Sequence[Any]
@@ -42,6 +44,31 @@ class GHMs:
     alphas: tuple[float, ...]
     models: tuple[Any, ...]
     one_step: Any = None
+    network: Conditioned | None = None
+
+    def with_alpha(self, alpha: Scalar | Sequence[Scalar]) -> GHMs:
+        """Models for other switching probabilities, from the network for all horizons."""
+        return self._at(self.gamma, tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist())))
+
+    def with_gamma(self, gamma: Scalar) -> GHMs:
+        """Models for another discount, up to the one that the network was trained for, and the same α's."""
+        return self._at(check_gamma(gamma), self.alphas)
+
+    def supporting(self, gsps: GSPs) -> GHMs:
+        """These models, or those of the network at the horizons that the switching policies need."""
+        needed = {alpha for gsp in gsps for alpha in gsp.alphas}
+        if self.network is None or needed <= set(self.alphas):
+            return self
+        return self.with_alpha((*self.alphas, *sorted(needed - set(self.alphas))))
+
+    def _at(self, gamma: float, alphas: tuple[float, ...]) -> GHMs:
+        if self.network is None:
+            raise ValueError(
+                f'these models are of the horizons {list(self.horizons)} only; ggpi.fit(…, alpha="any") trains one '
+                "network for all of them"
+            )
+        horizons = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
+        return replace(self, gamma=gamma, alphas=alphas, models=tuple(map(self.network.models, horizons)))
 
     def segment(self, policy: int, alpha: float | None) -> Any:
         """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None)."""

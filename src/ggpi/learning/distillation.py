@@ -1,0 +1,131 @@
+"""`distil`: samples of finished models at the cost of one forward pass.
+
+    ‖g(ε|x, a) − ψ₁(ε|x, a)‖²,   x recorded, a ∼ π(·|x), ε ∼ N(0, I)
+
+ψ₁(ε) is where the teacher's solver ends. The same noise leads to the same sample, so the student learns a function, not
+a distribution, and needs neither rewards nor futures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ggpi._jax.forking import check_process
+from ggpi._jax.random import checked_key, quick
+from ggpi.data import StateSpec, Transitions
+from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.conditioned import Conditioned, following_path, over_paths
+from ggpi.ghm.one_pass import OnePass, student_of
+from ggpi.ghm.paths import AbstractPathGHM
+from ggpi.learning.fitting import by_horizon, train
+from ggpi.learning.horizons import drawn_conditions, spread
+from ggpi.learning.log import TrainingLog
+from ggpi.learning.losses import Batch, Problem, Step, act
+from ggpi.learning.preparation import Inputs, training_of
+from ggpi.learning.recipe import Recipe
+from ggpi.learning.targets import Dataset, draw_rows, n_step_dataset
+from ggpi.storage.locking import sole_writer
+from ggpi.storage.objects import check_savable, save
+from ggpi.types import Key
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """The squared distance between samples of student and teacher from the same noise; the slow copy is the teacher."""
+
+    def dataset(self, data: Transitions, num_policies: int, betas: Sequence[float]) -> Dataset:
+        return n_step_dataset(data, num_policies, 1)
+
+    def batch(
+        self, models: AbstractGHM, slow: AbstractGHM, problem: Problem, batch_size: int, *, key: Key
+    ) -> tuple[Float[Array, "M"], Batch]:
+        horizon_key, row_key, action_key, noise_key = jax.random.split(key, 4)
+        if isinstance(models, Conditioned) and isinstance(slow, Conditioned):
+            _, (models, slow) = drawn_conditions(problem, [models, slow], key=horizon_key)
+        rows = draw_rows(problem.data, problem.num_horizons, batch_size, key=row_key)
+        state = problem.data.state[rows]
+        action = act(problem.bank, state, key=action_key)
+        noise = jax.random.normal(quick(noise_key), (*rows.shape, models.noise_size))
+        target = jax.lax.stop_gradient(over_paths(_sampled, slow, state, action, noise))
+        found = over_paths(_sampled, models, state, action, noise)
+        return ((found - target) ** 2).sum(-1).mean(-1), Batch(state, action, target)
+
+    def slow_copy(self, slow: AbstractGHM | None, models: AbstractGHM, step: Step) -> AbstractGHM | None:
+        return slow
+
+
+def _sampled(model: AbstractPathGHM, state: Array, action: Array, noise: Array) -> Array:
+    """Samples in the coordinates of the frame."""
+    times = jnp.linspace(0.0, 1.0, model.num_steps + 1)
+    return model.carry(model.encode(state, action), noise, times)[2]
+
+
+def distil(
+    ghms: GHMs,
+    data: Transitions,
+    *,
+    steps: int,
+    recipe: Recipe | None = None,
+    out: str | Path | None = None,
+    key: Key,
+) -> GHMs:
+    """Models that sample as the given ones do, in one forward pass.
+
+    With `out`, an interrupted run resumes when it is started again with the same arguments, as in `ggpi.fit`.
+
+    Args:
+        ghms: flow-matching or diffusion models of `ggpi.fit`.
+        data: transitions from whose states the student learns; those that the models were trained on, or others.
+        steps: training steps.
+        recipe: batch size and learning rate; those of `ggpi.learning.recipe.CPU` by default.
+        out: directory of this training.
+        key: the source of batches.
+    """
+    check_process()
+    teacher = _teacher(ghms)
+    recipe = replace(recipe or Recipe(), loss=Distillation(), steps=steps)
+    horizons = spread(ghms.network.largest) if ghms.network else ghms.horizons
+    spec = StateSpec(tuple(f"x{i}" for i in range(teacher.frame.state_size)))
+    inputs = Inputs(ghms.policies, data, horizons, recipe, spec, checked_key(key))
+    if out:
+        check_savable(tuple(ghms.policies), "policies")
+    with sole_writer(out, "ggpi.distil") if out else contextlib.nullcontext():
+        log = TrainingLog(Path(out) if out else None, inputs.fingerprint() if out else "")
+        labels = [f"{name} {horizon:g}" for horizon in horizons for name in ghms.names]
+        training, state = training_of(inputs, lambda *_: _student(teacher))
+        state = eqx.tree_at(lambda s: s.slow, state, teacher, is_leaf=lambda part: part is None)
+        student = train(training, state, log, labels, (), "distil")
+        network = student if isinstance(student, Conditioned) else None
+        taught = replace(ghms, models=by_horizon(student, horizons, ghms.horizons), network=network)
+        if out:
+            save(Path(out) / "models", taught)
+        return taught
+
+
+def _teacher(ghms: GHMs) -> AbstractGHM:
+    """All models in the order of their horizons, or the network that has them all."""
+    models = ghms.network or jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *ghms.models)
+    kind = models.model if isinstance(models, Conditioned) else models
+    if not isinstance(kind, AbstractPathGHM) or isinstance(kind, OnePass):
+        raise TypeError(
+            f"distil takes flow-matching or diffusion models, whose samples need a solver, got {type(kind).__name__}"
+        )
+    return models
+
+
+def _student(teacher: AbstractGHM) -> AbstractGHM:
+    if isinstance(teacher, Conditioned):
+        own = jax.tree.map(jnp.array, teacher)
+        return Conditioned(
+            own.frame, student_of(own.model), own.shifts, own.codes, own.condition, own.largest
+        )
+    return student_of(following_path(teacher))
