@@ -131,7 +131,7 @@ class GGPIAgent:
         num_samples = whole(self.num_samples, "num_samples")
         check_policies(self.ghms)
         if self.gsps is not None:
-            object.__setattr__(self, "ghms", self.ghms.supporting(gsp_set(self.gsps)))
+            object.__setattr__(self, "ghms", self.ghms.supporting(gsp_set(self.gsps).alphas))
         gsps = checked_set(self.ghms, depth, self.gsps)
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)

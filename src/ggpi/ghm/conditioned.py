@@ -18,9 +18,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Num
 
 from ggpi._jax.networks import MLP, mlp
+from ggpi._jax.shapes import Lead, check_shape
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.coordinates import Frame
 from ggpi.ghm.paths import AbstractPathGHM
@@ -28,12 +30,12 @@ from ggpi.types import Key
 
 FREQUENCIES = 4
 """Pairs of sine and cosine that a horizon is seen as."""
+NUM_FEATURES = 2 + 2 * FREQUENCIES
 
 
 class Conditioned(AbstractGHM):
     """A model of one policy at one horizon, or several that share all arrays but their conditions."""
 
-    frame: Frame
     model: AbstractPathGHM
     shifts: MLP
     codes: Float[Array, "K z"]
@@ -42,6 +44,10 @@ class Conditioned(AbstractGHM):
     """Policy and horizon, of one model or of several."""
     largest: float = eqx.field(static=True)
     """The largest horizon that was trained."""
+
+    @property
+    def frame(self) -> Frame:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.model.frame
 
     @property
     def noise_size(self) -> int:
@@ -65,6 +71,15 @@ class Conditioned(AbstractGHM):
     ) -> Float[Array, "B"]:
         return self.at(self.condition).loss(state, action, target, noise)
 
+    def check_parts(self, lead: Lead) -> None:
+        """Codes, conditions and shifts fit the network."""
+        first, *_, last = self.model.network.context.biases
+        size = self.codes.shape[-1] + 1 + NUM_FEATURES
+        check_shape("condition", self.condition, (*self.condition.shape[:-1], size))
+        check_shape("shifts", self.shifts(jnp.zeros(size)), (len(first) + len(last),))
+        if not 0 < self.largest < 1:
+            raise ValueError(f"the largest horizon is between 0 and 1, got {self.largest}")
+
     def condition_of(
         self, policy: Int[Array, "*m"], beta: Float[Array, "*m"], known: Float[Array, "*m"] | float = 1.0
     ) -> Float[Array, "*m c"]:
@@ -74,7 +89,7 @@ class Conditioned(AbstractGHM):
             [known * self.codes[policy], known, horizon_features(beta, self.largest)], axis=-1
         )
 
-    def among(self, conditions: Float[Array, "M c"]) -> Conditioned:
+    def among(self, conditions: Float[Array, "*m c"]) -> Conditioned:
         """Other models of the same network."""
         return eqx.tree_at(lambda old: old.condition, self, conditions)
 
@@ -86,20 +101,58 @@ class Conditioned(AbstractGHM):
         biases = (first + shift[:width], *between, last + shift[width:])
         return eqx.tree_at(lambda model: model.network.context.biases, self.model, biases)
 
-    def models(self, beta: float) -> AbstractPathGHM:
-        """The models of all policies at one horizon, stacked as those that were trained apart."""
+    def at_horizon(self, beta: float) -> Conditioned:
+        """The models of all policies at one horizon."""
         self.check_horizon(beta)
         count = len(self.codes)
-        conditions = self.condition_of(jnp.arange(count), jnp.full(count, beta, jnp.float32))
-        repeated = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), self.model)
-        biases = jax.vmap(self.at)(conditions).network.context.biases
+        with jax.ensure_compile_time_eval():  # a constant, also of a function that is being traced
+            return self.among(self.condition_of(jnp.arange(count), jnp.full(count, beta, jnp.float32)))
+
+    def of_any_policy(self, beta: float) -> AbstractPathGHM:
+        """The model of a policy that is not known: the mixture of all that were trained."""
+        self.check_horizon(beta)
+        return self.at(self.condition_of(jnp.array(0), jnp.array(beta, jnp.float32), 0.0))
+
+    def stacked(self) -> AbstractPathGHM:
+        """The models as those that were trained apart: all arrays have a leading axis."""
+        biases = jax.vmap(self.at)(self.condition).network.context.biases
+        repeated = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (len(self.condition), *leaf.shape)), self.model
+        )
         return eqx.tree_at(lambda model: model.network.context.biases, repeated, biases)
+
+    def with_codes(self, codes: Float[np.ndarray, "N z"] | None) -> Conditioned:
+        """The same network for other members of the family that it was trained on; None is not a family."""
+        size = self.codes.shape[1]
+        if np.array_equal(self.codes, np.eye(size)):
+            raise ValueError(
+                f"this network tells its {size} policies apart by their numbers and has no models of others; train it "
+                "on policies of ggpi.policy_family, or fit again"
+            )
+        if codes is None or codes.shape[1] != size:
+            given = "policies without codes" if codes is None else f"codes of size {codes.shape[1]}"
+            raise ValueError(
+                f"this network was trained on a family of policies with codes of size {size}, got {given}; use "
+                "ggpi.policy_family with the same function"
+            )
+        return eqx.tree_at(lambda old: old.codes, self, jnp.asarray(codes))
+
+    def check_codes(self, codes: Float[np.ndarray, "N z"]) -> None:
+        """Raises for policies whose codes are not those of these models."""
+        if codes.shape != self.codes.shape or not np.allclose(codes, self.codes):
+            raise ValueError(
+                f"this network has models of {len(self.codes)} policies with codes of size {self.codes.shape[1]}, got "
+                f"{len(codes)} policies with {'other ' * (codes.shape == self.codes.shape)}codes of size "
+                f"{codes.shape[1]}; pass the policies that it was trained for, in their order, or "
+                "ghms.with_policies(others) for other members of their family"
+            )
 
     def check_horizon(self, beta: float) -> None:
         """Raises for a horizon that was not trained."""
         if not 0 <= beta <= self.largest:
             raise ValueError(
-                f"these models were trained for horizons from 0 to {self.largest:g}, got {beta:g}"
+                f"these models were trained for horizons from 0 to {self.largest:g}, got {beta:g}; choose one in this "
+                f"range, or fit with gamma={beta:g}"
             )
 
 
@@ -116,10 +169,9 @@ def conditioned(
         key: the source of the weights.
     """
     first, *_, last = model.network.context.biases
-    size = codes.shape[1] + 1 + len(horizon_features(jnp.zeros(()), largest))
-    shifts = mlp((size, first.shape[-1], first.shape[-1] + last.shape[-1]), key=key)
-    frame = jax.tree.map(jnp.array, model.frame)  # a copy: training donates every array once
-    return Conditioned(frame, model, shifts, codes, jnp.zeros((num_models, size)), largest)
+    size = codes.shape[1] + 1 + NUM_FEATURES
+    shifts = mlp((size, len(first), len(first) + len(last)), key=key)
+    return Conditioned(model, shifts, codes, jnp.zeros((num_models, size)), largest)
 
 
 def horizon_features(beta: Float[Array, "*m"], largest: float) -> Float[Array, "*m f"]:

@@ -8,6 +8,8 @@ a finished flow-matching or diffusion model from the same noise. Such a model ha
 
 from __future__ import annotations
 
+from typing import Never
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -32,6 +34,12 @@ class OnePass(AbstractPathGHM):
     def advance(self, field: Field, y: Vectors, t: Array, until: Array) -> tuple[Vectors, Vectors]:
         there = field(y, t)
         return y + (until - t) * there, there
+
+    def log_prob(self, target: object, state: object, action: object) -> Never:
+        """Raises: there is no density."""
+        raise TypeError(
+            "a model of ggpi.distil can be sampled, but has no density: use its teacher, a flow-matching model"
+        )
 
 
 def student_of(teacher: AbstractPathGHM) -> OnePass:

@@ -1,6 +1,6 @@
 """`distil`: samples of finished models at the cost of one forward pass.
 
-    ‖g(ε|x, a) − ψ₁(ε|x, a)‖²,   x recorded, a ∼ π(·|x), ε ∼ N(0, I)
+    ‖g(ε|x, a) − ψ₁(ε|x, a)‖²,   (x, a) recorded or a ∼ π(·|x), ε ∼ N(0, I)
 
 ψ₁(ε) is where the teacher's solver ends. The same noise leads to the same sample, so the student learns a function, not
 a distribution, and needs neither rewards nor futures.
@@ -9,6 +9,7 @@ a distribution, and needs neither rewards nor futures.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ggpi._jax.forking import check_process
@@ -52,8 +54,10 @@ class Distillation:
         if isinstance(models, Conditioned) and isinstance(slow, Conditioned):
             _, (models, slow) = drawn_conditions(problem, [models, slow], key=horizon_key)
         rows = draw_rows(problem.data, problem.num_horizons, batch_size, key=row_key)
-        state = problem.data.state[rows]
-        action = act(problem.bank, state, key=action_key)
+        state, recorded = problem.data.state[rows], problem.data.action[rows]
+        own = act(problem.bank, state, key=action_key)
+        action = jnp.concatenate([recorded[:, ::2], own[:, 1::2]], axis=1)
+        state = jnp.concatenate([state[:, ::2], state[:, 1::2]], axis=1)
         noise = jax.random.normal(quick(noise_key), (*rows.shape, models.noise_size))
         target = jax.lax.stop_gradient(over_paths(_sampled, slow, state, action, noise))
         found = over_paths(_sampled, models, state, action, noise)
@@ -78,7 +82,7 @@ def distil(
     out: str | Path | None = None,
     key: Key,
 ) -> GHMs:
-    """Models that sample as the given ones do, in one forward pass.
+    """Models that sample as the given ones do, in one forward pass; they have no densities.
 
     With `out`, an interrupted run resumes when it is started again with the same arguments, as in `ggpi.fit`.
 
@@ -93,31 +97,34 @@ def distil(
     check_process()
     teacher = _teacher(ghms)
     recipe = replace(recipe or Recipe(), loss=Distillation(), steps=steps)
-    horizons = spread(ghms.network.largest) if ghms.network else ghms.horizons
-    spec = StateSpec(tuple(f"x{i}" for i in range(teacher.frame.state_size)))
-    inputs = Inputs(ghms.policies, data, horizons, recipe, spec, checked_key(key))
+    horizons = spread(ghms.network.largest) if ghms.network else tuple(dict.fromkeys(ghms.horizons))
+    inputs = Inputs(ghms.policies, data, horizons, recipe, _spec(teacher, data), checked_key(key))
     if out:
         check_savable(tuple(ghms.policies), "policies")
     with sole_writer(out, "ggpi.distil") if out else contextlib.nullcontext():
-        log = TrainingLog(Path(out) if out else None, inputs.fingerprint() if out else "")
+        log = TrainingLog(Path(out) if out else None, _fingerprint(inputs, teacher) if out else "")
         labels = [f"{name} {horizon:g}" for horizon in horizons for name in ghms.names]
         training, state = training_of(inputs, lambda *_: _student(teacher))
         state = eqx.tree_at(lambda s: s.slow, state, teacher, is_leaf=lambda part: part is None)
         student = train(training, state, log, labels, (), "distil")
-        network = student if isinstance(student, Conditioned) else None
-        taught = replace(ghms, models=by_horizon(student, horizons, ghms.horizons), network=network)
+        taught = replace(ghms, models=by_horizon(student, horizons, ghms.horizons))
         if out:
             save(Path(out) / "models", taught)
         return taught
 
 
 def _teacher(ghms: GHMs) -> AbstractGHM:
-    """All models in the order of their horizons, or the network that has them all."""
-    models = ghms.network or jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *ghms.models)
+    """A copy of the network that has all models, or of the models at all distinct horizons, one after the other."""
+    if ghms.network is not None:
+        models: AbstractGHM = jax.tree.map(jnp.array, ghms.network)
+    else:
+        distinct = dict(zip(ghms.horizons, ghms.models, strict=True)).values()
+        models = jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *distinct)
     kind = models.model if isinstance(models, Conditioned) else models
     if not isinstance(kind, AbstractPathGHM) or isinstance(kind, OnePass):
         raise TypeError(
-            f"distil takes flow-matching or diffusion models, whose samples need a solver, got {type(kind).__name__}"
+            "distil takes flow-matching or diffusion models, whose samples need a solver, got "
+            f'{type(kind).__name__}; fit with model="flow-matching"'
         )
     return models
 
@@ -125,7 +132,23 @@ def _teacher(ghms: GHMs) -> AbstractGHM:
 def _student(teacher: AbstractGHM) -> AbstractGHM:
     if isinstance(teacher, Conditioned):
         own = jax.tree.map(jnp.array, teacher)
-        return Conditioned(
-            own.frame, student_of(own.model), own.shifts, own.codes, own.condition, own.largest
-        )
+        return eqx.tree_at(lambda network: network.model, own, student_of(own.model))
     return student_of(following_path(teacher))
+
+
+def _spec(teacher: AbstractGHM, data: Transitions) -> StateSpec:
+    """The coordinates of the teacher; raises if they are not those of the data."""
+    size, given = teacher.frame.state_size, np.shape(data.state)[1:]
+    if given != (size,):
+        raise ValueError(
+            f"the models are of states of size {size}, the data have states of shape {list(given)}"
+        )
+    return StateSpec(tuple(f"x{i}" for i in range(size)))
+
+
+def _fingerprint(inputs: Inputs, teacher: AbstractGHM) -> str:
+    """A digest of what determines a step: as in `ggpi.fit`, and the teacher."""
+    digest = hashlib.sha256(inputs.fingerprint().encode())
+    for leaf in jax.tree.leaves(teacher):
+        digest.update(np.ascontiguousarray(leaf).tobytes())
+    return digest.hexdigest()

@@ -104,7 +104,7 @@ def fit(
     numbers = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate}
     recipe = changed(recipe, model=model, loss=loss, **numbers)
     gamma, alphas = check_gamma(gamma), _alphas(alpha)
-    recipe = any_horizon(recipe, gamma) if alpha == "any" else recipe
+    recipe = any_horizon(recipe, gamma) if alpha == "any" else _without_consistency(recipe)
     segments = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
     loss_of_all = recipe.loss if isinstance(recipe.loss, AnyHorizon) else None
     horizons = loss_of_all.horizons if loss_of_all else tuple(dict.fromkeys(segments))
@@ -123,9 +123,7 @@ def fit(
         if inputs.num_actions is not None:
             log = TrainingLog(Path(out) / "one-step" if out else None, fingerprint)
             one_step = _fit_one_step(inputs, log, callbacks)
-        models = by_horizon(trained, horizons, segments)
-        network = trained if isinstance(trained, Conditioned) else None
-        ghms = GHMs(policies, gamma, alphas, models, one_step, network)
+        ghms = GHMs(policies, gamma, alphas, by_horizon(trained, horizons, segments), one_step)
         if out:
             save(Path(out) / "models", ghms)
         return ghms
@@ -139,12 +137,22 @@ def _alphas(alpha: Scalar | Sequence[Scalar] | Literal["any"]) -> tuple[float, .
     return tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
 
 
+def _without_consistency(recipe: Recipe) -> Recipe:
+    """The recipe of models that are trained apart."""
+    if isinstance(recipe.loss, PathLoss) and recipe.loss.consistency:
+        raise ValueError(
+            "consistency relates the horizons of one network, and these models are trained apart: use "
+            f'alpha="any", or consistency=0 instead of {recipe.loss.consistency:g}'
+        )
+    return recipe
+
+
 def by_horizon(
     trained: AbstractGHM, horizons: Sequence[float], segments: Sequence[float]
 ) -> tuple[AbstractGHM, ...]:
     """The models of all policies at the horizon of each segment."""
     if isinstance(trained, Conditioned):
-        return tuple(map(trained.models, segments))
+        return tuple(map(trained.at_horizon, segments))
     count = len(jax.tree.leaves(trained)[0]) // len(horizons)
     return tuple(part_of(trained, slice(i * count, (i + 1) * count)) for i in map(horizons.index, segments))
 

@@ -117,15 +117,12 @@ def _stacked(inputs: Inputs, data: Transitions) -> AbstractGHM:
 
 def _shared(inputs: Inputs, data: Transitions) -> AbstractGHM:
     """One network for every policy and all horizons up to the first."""
-    recipe, largest, num_models = (
-        inputs.recipe,
-        inputs.horizons[0],
-        len(inputs.horizons) * len(inputs.policies),
-    )
+    recipe, largest = inputs.recipe, inputs.horizons[0]
+    num_models = len(inputs.horizons) * len(inputs.policies)
     frame = _frame(data, largest, inputs.spec, recipe, inputs.num_actions)
     model_key, shift_key = jax.random.split(_weight_key(inputs))
     built = following_path(recipe.model.build(frame, key=model_key))
-    return conditioned(built, codes_of(inputs.policies), largest, num_models, key=shift_key)
+    return conditioned(built, jnp.asarray(codes_of(inputs.policies)), largest, num_models, key=shift_key)
 
 
 def _weight_key(inputs: Inputs) -> Key:

@@ -123,6 +123,8 @@ def changed(
 
 def any_horizon(recipe: Recipe, largest: float) -> Recipe:
     """The recipe for one network at all horizons up to the largest; a default that has none becomes flow matching."""
+    if not largest > 0:
+        raise ValueError(f'alpha="any" trains horizons from 0 to γ, got γ = {largest:g}')
     if recipe.model == MODELS["vae"] and recipe.loss == LOSSES["cetd"]:
         recipe = changed(recipe, model="flow-matching", loss=None)
     if not isinstance(recipe.loss, PathLoss):

@@ -56,14 +56,21 @@ def policy_family(
     )
 
 
-def codes_of(policies: Sequence[Actor]) -> Float[Array, "K z"]:
+def codes_of(policies: Sequence[Actor]) -> Float[np.ndarray, "K z"]:
     """The codes of policies of one family; unit vectors for others."""
-    codes = [code for policy in policies if (code := _code_of(policy)) is not None]
-    is_family = len(codes) == len(policies) and len({code.shape for code in codes}) == 1
-    return jnp.stack(codes) if is_family else jnp.eye(len(policies))
+    codes = family_codes(policies)
+    return np.eye(len(policies), dtype=np.float32) if codes is None else codes
 
 
-def _code_of(policy: Actor) -> Float[Array, "z"] | None:
+def family_codes(policies: Sequence[Actor]) -> Float[np.ndarray, "K z"] | None:
+    """The codes of policies of one family; None for others."""
+    found = [_coded(policy) for policy in policies]
+    codes = [np.asarray(one.code) for one in found if one is not None]
+    kinds = {(one.function, one.code.shape) for one in found if one is not None}
+    return np.stack(codes) if len(kinds) == 1 and len(codes) == len(policies) else None
+
+
+def _coded(policy: Actor) -> Coded | None:
     function = policy.function if isinstance(policy, Head) else None
-    coded = function.code if isinstance(function, UserFunction) else None
-    return coded.code if isinstance(coded, Coded) else None
+    inner = function.code if isinstance(function, UserFunction) else None
+    return inner if isinstance(inner, Coded) else None

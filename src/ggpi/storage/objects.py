@@ -127,10 +127,7 @@ def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray | jax.Array):
-        while name in arrays:  # dictionary keys such as 1 and "1" have the same name
-            name += "′"
-        arrays[name] = np.asarray(value)
-        return {"array": name, "jax": isinstance(value, jax.Array)}
+        return {"array": _array_name(np.asarray(value), name, arrays), "jax": isinstance(value, jax.Array)}
     if isinstance(value, tuple | list):
         parts = [_structure(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": parts}
@@ -153,6 +150,17 @@ def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
         f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved: register its class with "
         "@ggpi.savable, or give it an attribute `name` to save it by name"
     )
+
+
+def _array_name(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) -> str:
+    """The name under which an array is kept; one that several parts share, such as a network, is kept once."""
+    for kept, other in arrays.items():
+        if other is array:
+            return kept
+    while name in arrays:  # dictionary keys such as 1 and "1" have the same name
+        name += "′"
+    arrays[name] = array
+    return name
 
 
 class _Reader:

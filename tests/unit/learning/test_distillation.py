@@ -1,0 +1,124 @@
+"""distil: a student that samples as its teacher does, in one pass."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_fit_any import KEY, MEANS, distance, family, leaves, trained, walks
+from test_fit_flows import DATA, DIFFUSION, FLOW, POLICIES
+
+import ggpi
+from ggpi.ghm.one_pass import OnePass
+from ggpi.ghm.vae import VAEConfig
+from ggpi.learning.distillation import distil
+from ggpi.learning.recipe import Recipe
+
+SMALL = {"gamma": 0.9, "key": KEY, "batch_size": 32, "steps": 3}
+FEW = Recipe(batch_size=16)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return ggpi.fit(POLICIES, DATA, alpha="any", model=FLOW, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def student(shared):
+    return distil(shared, DATA, steps=2, recipe=FEW, key=KEY)
+
+
+def test_a_student_is_used_like_any_model(student, tmp_path):
+    assert isinstance(student.segment(1, None), OnePass) and student.network is not None
+    reward = ggpi.rewards.arrival(lambda x: x[0] > 1)
+    agent = ggpi.GGPIAgent(student.with_alpha(0.2).with_gamma(0.7), reward, depth=2, num_samples=4)
+    assert agent.act(DATA.state[0], key=KEY).shape == (1,)
+    ggpi.save(tmp_path, student)
+    loaded = ggpi.load(tmp_path, policies=POLICIES)
+    for one, other in zip(leaves(student), leaves(loaded), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("model", [FLOW, DIFFUSION], ids=["flow", "diffusion"])
+def test_models_that_were_trained_apart_have_students_too(model):
+    """Each learns from its own teacher; α = 1/9 twice is one horizon."""
+    apart = ggpi.fit(POLICIES, DATA, alpha=(0.5, 0.25), model=model, **SMALL)
+    before = leaves(apart)
+    student = distil(apart, DATA, steps=2, recipe=FEW, key=KEY)
+    assert student.network is None and student.horizons == apart.horizons
+    assert isinstance(student.segment(1, 0.25), OnePass)
+    for one, other in zip(before, leaves(apart), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_student_starts_from_the_noise_alone(student):
+    """One evaluation of the network: its sample is what the network returns for the noise at time 0."""
+    model, noise = student.segment(0, None), jnp.array([0.3])
+    state, action = jnp.array([0.1]), jnp.array([0.2])
+    code = model.encode(state, action)
+    y = model.network(noise, code, model.network.encode_time(jnp.zeros(())))
+    np.testing.assert_allclose(model.push(state, action, noise), model.frame.restore(state, y), rtol=1e-5)
+
+
+def test_resumes_bit_for_bit_and_only_with_the_same_teacher(shared, tmp_path):
+    recipe = Recipe(batch_size=16, decay="constant")
+    whole = distil(shared, DATA, steps=4, recipe=recipe, key=KEY)
+    distil(shared, DATA, steps=2, recipe=recipe, out=tmp_path, key=KEY)
+    resumed = distil(shared, DATA, steps=4, recipe=recipe, out=tmp_path, key=KEY)
+    for one, other in zip(leaves(whole), leaves(resumed), strict=True):
+        np.testing.assert_array_equal(one, other)
+    other = ggpi.fit(POLICIES, DATA, alpha="any", model=FLOW, **SMALL | {"key": jax.random.key(1)})
+    with pytest.raises(ValueError, match="other data, policies or settings"):
+        distil(other, DATA, steps=4, recipe=recipe, out=tmp_path, key=KEY)
+
+
+def test_a_student_has_no_densities(student):
+    with pytest.raises(TypeError, match="has no density: use its teacher"):
+        student.segment(0, None).log_prob(jnp.zeros(1), jnp.zeros(1), jnp.zeros(1))
+
+
+def test_a_teacher_needs_a_solver(student):
+    with pytest.raises(TypeError, match=r"whose samples need a solver, got OnePass; fit with model="):
+        distil(student, DATA, steps=2, key=KEY)
+    vae = ggpi.fit(POLICIES, DATA, alpha=(), model=VAEConfig(width=8), **SMALL)
+    with pytest.raises(TypeError, match="got VAE"):
+        distil(vae, DATA, steps=2, key=KEY)
+
+
+def test_data_of_another_world(shared):
+    wide = ggpi.Transitions(
+        *(np.repeat(part, 2, axis=1) for part in (DATA.state, DATA.action, DATA.next_state)),
+        *(DATA.terminated, DATA.truncated, DATA.behaviour, DATA.episode, DATA.step),
+    )
+    with pytest.raises(ValueError, match=r"states of size 1, the data have states of shape \[2\]"):
+        distil(shared, wide, steps=2, key=KEY)
+
+
+def test_diagnosed_beside_its_teacher(shared, student):
+    sizes = {"key": KEY, "num_pairs": 2, "num_samples": 8}
+    numbers = ggpi.diagnose(student.with_alpha(0.5), None, DATA, teacher=shared, **sizes)
+    for about in numbers["left"].values():
+        assert {"teacher_energy", "teacher_energy_floor", "energy_of_teacher"} <= set(about)
+    same = ggpi.diagnose(shared, None, DATA, teacher=shared, **sizes)["left"]["0.9"]
+    assert abs(same["teacher_energy"]) < 0.1, "samples of one model"
+
+
+def test_a_teacher_of_other_policies_or_horizons(shared, student):
+    apart = ggpi.fit(POLICIES, DATA, alpha=0.5, model=FLOW, **SMALL)
+    with pytest.raises(ValueError, match="give the models that these were distilled from"):
+        ggpi.diagnose(student, None, DATA, teacher=apart, key=KEY)
+    others = ggpi.fit(POLICIES[:1], DATA, alpha="any", model=FLOW, **SMALL)
+    with pytest.raises(ValueError, match="those of the teacher of right; give the models"):
+        ggpi.diagnose(student, None, DATA, teacher=others, key=KEY)
+
+
+@pytest.mark.slow
+def test_a_student_matches_the_truth_at_all_horizons():
+    student = distil(
+        trained(), walks(), steps=1000, recipe=Recipe(batch_size=64, learning_rate=3e-3), key=KEY
+    )
+    for beta in (0.3, 0.6, 0.8, 0.9):
+        for k, mean in enumerate(MEANS):
+            found = distance(student.with_gamma(beta).segment(k, None), [mean], beta)
+            print(f"{beta} {mean}: {found:.4f}")
+            assert found < 0.1
+    assert student.names == [policy.name for policy in family()]
