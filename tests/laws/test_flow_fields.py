@@ -89,15 +89,15 @@ def exact_field(y, t, points, mu):
     return (w @ points - y) / (1 - t)
 
 
-def field_error(model):
+def field_error(model, mu=MU):
     """The squared error of the field under m̄ₜ, as a share of the variance of v̄ₜ, over all pairs and nine times."""
     rng, wrong, all_of_it = np.random.default_rng(1), 0.0, 0.0
     points = np.asarray(model.frame.change(POINTS, POINTS), float)
     field = jax.jit(jax.vmap(model.velocity, in_axes=(0, None, None, None)))
     for x, a in np.ndindex(SIZE, 2):
         for t in np.arange(1, 10) / 10:
-            y = t * points[rng.choice(SIZE, 256, p=MU[x, a])] + (1 - t) * rng.normal(size=(256, 2))
-            exact = exact_field(y, t, points, MU[x, a])
+            y = t * points[rng.choice(SIZE, 256, p=mu[x, a])] + (1 - t) * rng.normal(size=(256, 2))
+            exact = exact_field(y, t, points, mu[x, a])
             found = field(jnp.asarray(y, jnp.float32), jnp.array(t), POINTS[x], np.array([a], np.float32))
             wrong += ((np.asarray(found) - exact) ** 2).sum()
             all_of_it += ((exact - exact.mean(axis=0)) ** 2).sum()

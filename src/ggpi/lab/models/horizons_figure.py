@@ -21,8 +21,8 @@ def _scores(metrics: Metrics) -> Table:
         caption=(
             f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; {metrics['num_starts']} starts × "
             f"{metrics['num_samples']} samples; consistency on {metrics['consistency']:.0%} of the rows; core s: "
-            "seconds of one core per seed, without scoring; numbers: trained numbers of all models together; true futures: a "
-            "second set of them"
+            "seconds of one core per seed, without scoring; numbers: trained numbers of all models together; true "
+            "futures: a second set of them"
         ),
         title_justify="left",
     )
