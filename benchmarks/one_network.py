@@ -1,12 +1,12 @@
 """One network against the stack that it replaces, and planning with a student against planning with a VAE.
 
-Training: four policies of the point mass at γ = 0.95 and α = 0.2, eight models in the stack. Both are trained by TD²-CFM
-with the same width and data, and their energy distance to simulated futures is taken along the way, off the clock. The
-quality that counts is that of the stack at the end of its training; `times_as_fast` is how much sooner the network has
-it at both horizons of all policies together.
+Training: four policies of the point mass at γ = 0.95 and α = 0.2, eight models in the stack. Both are trained by
+TD²-CFM with the same width and data, the network with smaller batches and fewer updates. Quality is the energy distance
+to simulated futures, the mean over both horizons of all policies, taken along the way and off the clock. A network that
+is as good at the end and took less time has the larger throughput at equal quality.
 
-Planning: one state of the ant, depth 2, four policies, 100 samples; models with the shapes of those that are shipped, and
-students of flow-matching models. Rounds alternate, and the best of each counts.
+Planning: one state of the ant, depth 2, four policies, 100 samples; the shipped VAEs, and students of flow-matching
+models with their frames. Rounds alternate, and the best of each counts.
 """
 
 from __future__ import annotations
@@ -93,26 +93,33 @@ def truths(num_starts: int, num_samples: int) -> list[list[Truth]]:
     ]
 
 
-def training(steps: int = 3000, every: int = 250, num_steps: int = 50_000, num_starts: int = 8) -> dict:
-    """Steps, seconds and energy distances along both trainings; how much sooner the network is as good."""
+def training(
+    stack_steps: int = 3000,
+    network_steps: int = 3000,
+    every: int = 500,
+    num_steps: int = 50_000,
+    num_starts: int = 8,
+) -> dict:
+    """Steps, seconds and energy distances along both trainings, and how they compare at the end."""
     env, policies = world()
     data = ggpi.collect(GymVectorEnv(env, 32), policies, num_steps, switch_every=40, seed=0)
     aims = truths(num_starts, 256)
     loss = TD2CFM(n_step=20, ema_decay=0.95)
-    recipe = Recipe(ggpi.FlowMatchingConfig(width=96, depth=2), loss, steps=steps, chunk=min(250, every))
+    recipe = Recipe(ggpi.FlowMatchingConfig(width=96, depth=2), loss, chunk=50)
     curves = {}
-    for name, alpha, batch in (("stack", ALPHA, 256), ("network", "any", 64)):
+    for name, alpha, batch, steps in (
+        ("stack", ALPHA, 256, stack_steps),
+        ("network", "any", 64, network_steps),
+    ):
         watch = Watch(aims, every, 256)
-        given = replace(recipe, batch_size=batch)
+        given = replace(recipe, batch_size=batch, steps=steps)
         ggpi.fit(policies, data, gamma=GAMMA, alpha=alpha, recipe=given, callbacks=[watch], key=KEY)
         curves[name] = [dict(zip(("step", "seconds", "energy"), row, strict=True)) for row in watch.rows]
-    last = curves["stack"][-1]
-    sooner = [row for row in curves["network"] if row["energy"] <= last["energy"]]
+    theirs, ours = (curves[name][-1] for name in ("stack", "network"))
     return {
         "curves": curves,
-        "energy_of_the_stack": last["energy"],
-        "times_as_fast": last["seconds"] / sooner[0]["seconds"] if sooner else None,
-        "updates_per_second": {name: rows[-1]["step"] / rows[-1]["seconds"] for name, rows in curves.items()},
+        "energy_ratio": ours["energy"] / theirs["energy"],
+        "times_as_fast": theirs["seconds"] / ours["seconds"],
     }
 
 

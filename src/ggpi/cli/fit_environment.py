@@ -92,7 +92,7 @@ class WorldConfig:
     one_network: bool = False
     """Trains one network for all policies and all horizons up to γ, of flow matching unless the model is diffusion;
     ghms.with_alpha and ghms.with_gamma then choose others than --alpha and --gamma."""
-    consistency: float | None = None
+    consistency: float = 0.0
     """Share of rows that one network learns through a shorter horizon, such as 0.25."""
     kl_weight: float | None = None
     """Weight of the KL term in the VAE's loss; 1 by default."""
@@ -123,6 +123,7 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
                 data,
                 gamma=config.gamma,
                 alpha="any" if config.one_network else config.alpha,
+                consistency=config.consistency,
                 recipe=recipe,
                 spec=world.spec,
                 out=out,

@@ -60,13 +60,13 @@ def recipe_of(config: WorldConfig) -> Recipe:
             f"--one-network is trained by the losses {', '.join(BOOTSTRAPPED)}, not by {config.loss}; add --model "
             "flow-matching, or leave it out"
         )
-    if config.consistency is not None and not config.one_network:
+    if config.consistency and not config.one_network:
         raise ValueError("--consistency relates the horizons of one network; add --one-network")
     shape = _given(kl_weight=config.kl_weight, latent=config.latent)
     return replace(
         CPU,
         model=VAEConfig(**shape) if config.model == "vae" else MODELS[config.model],
-        loss=replace(cast(CETD, loss), **_given(n_step=config.n_step, consistency=config.consistency)),
+        loss=loss if config.n_step is None else replace(cast(CETD, loss), n_step=config.n_step),
         steps=config.steps,
         batch_size=config.batch_size,
         learning_rate=config.learning_rate,

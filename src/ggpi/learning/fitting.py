@@ -62,6 +62,7 @@ def fit(
     recipe: Recipe = CPU,
     spec: StateSpec | None = None,
     out: str | Path | None = None,
+    consistency: float = 0.0,
     model: str | ModelConfig | None = None,
     loss: str | Loss | None = None,
     steps: int | None = None,
@@ -88,6 +89,7 @@ def fit(
         recipe: model, loss and the numbers of the optimiser; `CPU` and `PAPER` are in `ggpi.learning.recipe`.
         spec: names of the state's coordinates, and which of them are positions or rotations.
         out: directory of this training; one process at a time may write to it.
+        consistency: with alpha="any", the share of rows that are trained through a shorter horizon, such as 0.25.
         model: instead of the recipe's: "vae", "flow", "flow-matching", "diffusion", or a config with `build`.
         loss: instead of the recipe's: "cetd", "cemc", "ll2td"; for flow matching "td2-cfm" (its default), "td-cfm",
             "td-cfm-c", "mc-cfm"; for diffusion "td2-dd" (its default), "td-dd"; or any `ggpi.learning.losses.Loss`.
@@ -104,7 +106,7 @@ def fit(
     numbers = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate}
     recipe = changed(recipe, model=model, loss=loss, **numbers)
     gamma, alphas = check_gamma(gamma), _alphas(alpha)
-    recipe = any_horizon(recipe, gamma) if alpha == "any" else _without_consistency(recipe)
+    recipe = _for_horizons(recipe, alpha, gamma, consistency)
     segments = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
     loss_of_all = recipe.loss if isinstance(recipe.loss, AnyHorizon) else None
     horizons = loss_of_all.horizons if loss_of_all else tuple(dict.fromkeys(segments))
@@ -137,12 +139,14 @@ def _alphas(alpha: Scalar | Sequence[Scalar] | Literal["any"]) -> tuple[float, .
     return tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
 
 
-def _without_consistency(recipe: Recipe) -> Recipe:
-    """The recipe of models that are trained apart."""
-    if isinstance(recipe.loss, PathLoss) and recipe.loss.consistency:
+def _for_horizons(recipe: Recipe, alpha: object, gamma: float, consistency: float) -> Recipe:
+    """The recipe of one network for all horizons, or of models that are trained apart."""
+    if isinstance(alpha, str):
+        return any_horizon(recipe, gamma, consistency)
+    if consistency:
         raise ValueError(
             "consistency relates the horizons of one network, and these models are trained apart: use "
-            f'alpha="any", or consistency=0 instead of {recipe.loss.consistency:g}'
+            f'alpha="any", or consistency=0 instead of {consistency:g}'
         )
     return recipe
 

@@ -53,8 +53,6 @@ class PathLoss(ABC):
     """Times at which each row is trained, evenly spaced with a random offset: one solve serves all of them."""
     steps_per_target: int = 1
     """Solver steps from one of these times to the next."""
-    consistency: float = 0.0
-    """Share of rows that are trained through a shorter horizon, where one network serves all horizons."""
 
     def __post_init__(self):
         for name in ("n_step", "targets_per_solve", "steps_per_target"):
@@ -63,8 +61,6 @@ class PathLoss(ABC):
             raise ValueError(f"ema_decay is from 0 to below 1, got {self.ema_decay}")
         if not 0 < self.bootstrapped < 1:
             raise ValueError(f"bootstrapped is a share between 0 and 1, got {self.bootstrapped}")
-        if not 0 <= self.consistency < 1:
-            raise ValueError(f"consistency is a share from 0 to below 1, got {self.consistency}")
 
     @abstractmethod
     def points(

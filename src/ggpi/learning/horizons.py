@@ -46,8 +46,18 @@ class AnyHorizon:
     """The loss at each horizon."""
     largest: float
     """The largest horizon."""
+    consistency: float = 0.0
+    """The share of rows that are trained through a shorter horizon."""
     unknown: float = 0.1
     """The share of models whose policy is dropped from the condition."""
+
+    def __post_init__(self):
+        if not 0 < self.largest < 1:
+            raise ValueError(
+                f"horizons are trained from 0 to γ, which is between 0 and 1, got {self.largest}"
+            )
+        if not 0 <= self.consistency < 1:
+            raise ValueError(f"consistency is a share from 0 to below 1, got {self.consistency}")
 
     @property
     def horizons(self) -> tuple[float, ...]:
@@ -63,12 +73,12 @@ class AnyHorizon:
         problem, (models, slow) = drawn_conditions(problem, [sharing(models), sharing(slow)], key=horizon_key)
         known = jax.random.bernoulli(known_key, 1 - self.unknown, problem.betas.shape)
         models = models.among(models.condition_of(*_places(problem), known.astype(jnp.float32)))
-        through = round(self.loss.consistency * batch_size)
+        through = round(self.consistency * batch_size)
         losses, batch = self.loss.batch(models, slow, problem, batch_size - through, key=loss_key)
         if not through:
             return losses, batch
         found = self._through_shorter(models, slow, problem, through, key=shorter_key)
-        return (1 - self.loss.consistency) * losses + self.loss.consistency * found, batch
+        return (1 - self.consistency) * losses + self.consistency * found, batch
 
     def slow_copy(self, slow: AbstractGHM | None, models: AbstractGHM, step: Step) -> AbstractGHM | None:
         return self.loss.slow_copy(slow, models, step)

@@ -121,10 +121,8 @@ def changed(
     )
 
 
-def any_horizon(recipe: Recipe, largest: float) -> Recipe:
+def any_horizon(recipe: Recipe, largest: float, consistency: float = 0.0) -> Recipe:
     """The recipe for one network at all horizons up to the largest; a default that has none becomes flow matching."""
-    if not largest > 0:
-        raise ValueError(f'alpha="any" trains horizons from 0 to γ, got γ = {largest:g}')
     if recipe.model == MODELS["vae"] and recipe.loss == LOSSES["cetd"]:
         recipe = changed(recipe, model="flow-matching", loss=None)
     if not isinstance(recipe.loss, PathLoss):
@@ -132,7 +130,7 @@ def any_horizon(recipe: Recipe, largest: float) -> Recipe:
             'alpha="any" trains one flow-matching or diffusion network by a loss that bootstraps: use '
             f'model="flow-matching" and loss="td2-cfm", got the loss {type(recipe.loss).__name__}'
         )
-    return dataclasses.replace(recipe, loss=AnyHorizon(recipe.loss, largest))
+    return dataclasses.replace(recipe, loss=AnyHorizon(recipe.loss, largest, consistency))
 
 
 def check_suited(loss: Loss, model: AbstractGHM) -> None:

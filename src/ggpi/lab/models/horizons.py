@@ -171,9 +171,7 @@ def train(config: Config, method: str, seed: int) -> Metrics:
     sizes = config.num_shared, config.num_own
     data = transitions(config.world, largest, *sizes, 1, config.seed + 10 * seed)
     model = replace(cast(FlowMatchingConfig, config.recipe.model), predict=world.predict)
-    loss = cast(PathLoss, config.recipe.loss)
-    loss = replace(loss, consistency=config.consistency if method == "consistent" else 0.0)
-    recipe = replace(config.recipe, model=model, loss=loss)
+    recipe = replace(config.recipe, model=model)
     alphas = [1 - gamma / largest for gamma in config.gammas[:-1]]
     watch = Stopwatch()
     watch.start()
@@ -182,6 +180,7 @@ def train(config: Config, method: str, seed: int) -> Metrics:
         data,
         gamma=largest,
         alpha=alphas if method == "apart" else "any",
+        consistency=config.consistency if method == "consistent" else 0.0,
         recipe=recipe,
         spec=world.spec,
         key=jax.random.key(config.seed + seed),
