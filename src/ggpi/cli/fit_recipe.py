@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.losses import CETD
-from ggpi.learning.recipe import CPU, LOSSES, MODELS, Recipe
+from ggpi.learning.recipe import CPU, LOSSES, MODELS, Recipe, any_horizon
 
 if TYPE_CHECKING:
     from ggpi.cli.fit_environment import WorldConfig
@@ -63,7 +63,7 @@ def recipe_of(config: WorldConfig) -> Recipe:
     if config.consistency and not config.one_network:
         raise ValueError("--consistency relates the horizons of one network; add --one-network")
     shape = _given(kl_weight=config.kl_weight, latent=config.latent)
-    return replace(
+    recipe = replace(
         CPU,
         model=VAEConfig(**shape) if config.model == "vae" else MODELS[config.model],
         loss=loss if config.n_step is None else replace(cast(CETD, loss), n_step=config.n_step),
@@ -72,6 +72,9 @@ def recipe_of(config: WorldConfig) -> Recipe:
         learning_rate=config.learning_rate,
         decay=config.decay,
     )
+    if config.one_network:
+        any_horizon(recipe, config.gamma, config.consistency)  # raises for shares that are none
+    return recipe
 
 
 def note_on_rates(recipe: Recipe, has_more_steps: bool) -> str:

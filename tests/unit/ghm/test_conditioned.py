@@ -194,3 +194,14 @@ def test_saved_once_for_all_horizons(tmp_path):
 def test_only_models_that_follow_a_path_share_a_network():
     with pytest.raises(TypeError, match="VAE does not have"):
         over_paths(lambda model: model, fresh_model(VAEConfig(width=8)))
+
+
+def test_a_condition_reaches_every_layer():
+    """Policy and horizon shift the first layer that sees (x, a), and all modulations."""
+    shared = network()
+    one, other = (
+        shared.at(shared.condition_of(jnp.array(0), jnp.array(b))).network.context for b in (0.3, 0.9)
+    )
+    changed = [not np.allclose(a, b) for a, b in zip(one.biases, other.biases, strict=True)]
+    assert changed == [True, False, True]
+    assert np.abs(np.asarray(one.biases[-1] - other.biases[-1])).min() > 0
