@@ -146,7 +146,7 @@ def planning(rounds: int = 200) -> dict:
     agents = {
         "vae": agent(vae),
         "student 128x3": agent(students(vae, 128, 3)),
-        "student 128x2": agent(students(vae, 128, 2)),
+        "student 64x2": agent(students(vae, 64, 2)),
     }
     state = np.zeros(vae.models[0].frame.state_size, np.float32)
     best = dict.fromkeys(agents, np.inf)

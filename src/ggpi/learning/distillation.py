@@ -20,12 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ggpi._jax.batching import part_of, stack
 from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key, quick
 from ggpi.data import StateSpec, Transitions
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.conditioned import Conditioned, following_path, over_paths
+from ggpi.ghm.conditioned import Conditioned, conditioned, following_path, over_paths
+from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.ghm.one_pass import OnePass, student_of
 from ggpi.ghm.paths import AbstractPathGHM
 from ggpi.learning.fitting import by_horizon, train
@@ -90,7 +92,8 @@ def distil(
         ghms: flow-matching or diffusion models of `ggpi.fit`.
         data: transitions from whose states the student learns; those that the models were trained on, or others.
         steps: training steps.
-        recipe: batch size and learning rate; those of `ggpi.learning.recipe.CPU` by default.
+        recipe: batch size, learning rate, and the student's shape if its model is a `ggpi.FlowMatchingConfig`; by
+            default the student is as large as its teacher and starts from its weights.
         out: directory of this training.
         key: the source of batches.
     """
@@ -104,7 +107,8 @@ def distil(
     with sole_writer(out, "ggpi.distil") if out else contextlib.nullcontext():
         log = TrainingLog(Path(out) if out else None, _fingerprint(inputs, teacher) if out else "")
         labels = [f"{name} {horizon:g}" for horizon in horizons for name in ghms.names]
-        training, state = training_of(inputs, lambda *_: _student(teacher))
+        weight_key = jax.random.fold_in(inputs.key, 2**31 - 1)
+        training, state = training_of(inputs, lambda *_: _student(teacher, recipe, weight_key))
         state = eqx.tree_at(lambda s: s.slow, state, teacher, is_leaf=lambda part: part is None)
         student = train(training, state, log, labels, (), "distil")
         taught = replace(ghms, models=by_horizon(student, horizons, ghms.horizons))
@@ -129,11 +133,21 @@ def _teacher(ghms: GHMs) -> AbstractGHM:
     return models
 
 
-def _student(teacher: AbstractGHM) -> AbstractGHM:
+def _student(teacher: AbstractGHM, recipe: Recipe, key: Key) -> AbstractGHM:
+    """The teacher with one step of its solver; or fresh weights of another shape, if the recipe has one."""
+    shape = recipe.model if isinstance(recipe.model, FlowMatchingConfig) else None
     if isinstance(teacher, Conditioned):
         own = jax.tree.map(jnp.array, teacher)
-        return eqx.tree_at(lambda network: network.model, own, student_of(own.model))
-    return student_of(following_path(teacher))
+        if shape is None:
+            return eqx.tree_at(lambda network: network.model, own, student_of(own.model))
+        model_key, shift_key = jax.random.split(key)
+        model = student_of(shape.build(own.frame, key=model_key))
+        return conditioned(model, own.codes, own.largest, len(own.condition), key=shift_key)
+    if shape is None:
+        return student_of(following_path(teacher))
+    frames = [part_of(teacher.frame, i) for i in range(len(jax.tree.leaves(teacher.frame)[0]))]
+    keys = jax.random.split(key, len(frames))
+    return stack([student_of(shape.build(frame, key=k)) for frame, k in zip(frames, keys, strict=True)])
 
 
 def _spec(teacher: AbstractGHM, data: Transitions) -> StateSpec:

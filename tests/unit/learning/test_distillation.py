@@ -50,6 +50,17 @@ def test_models_that_were_trained_apart_have_students_too(model):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("alpha", ["any", 0.5])
+def test_a_student_may_be_smaller_than_its_teacher(alpha):
+    teacher = ggpi.fit(POLICIES, DATA, alpha=alpha, model=FLOW, **SMALL)
+    shape = ggpi.FlowMatchingConfig(width=8, depth=1)
+    student = distil(teacher, DATA, steps=2, recipe=Recipe(shape, batch_size=16), key=KEY)
+    for policy in (0, 1):
+        model = student.segment(policy, None)
+        assert isinstance(model, OnePass) and model.network.inner.shape == (1, 8)
+    assert student.horizons == teacher.horizons and (student.network is None) == (alpha != "any")
+
+
 def test_a_student_starts_from_the_noise_alone(student):
     """One evaluation of the network: its sample is what the network returns for the noise at time 0."""
     model, noise = student.segment(0, None), jnp.array([0.3])
