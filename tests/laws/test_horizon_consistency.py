@@ -1,6 +1,6 @@
 """Horizons of one policy agree: m_γ through a shorter m_β, in finite MDPs, as weights of a loss, and once trained.
 
-The models of one network on a ring are compared with the closed form of their fields, as in `test_flow_fields.py`, and
+The models of one network on a ring are compared with the closed form of their fields, see `ring_walk.py`, and
 with each other, at horizons that are drawn with probability 0.
 """
 
@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_flow_fields import FLOW, KEY, POINTS, RING, SIZE, WALK, Walk, field_error, walks
 
 import ggpi
 from ggpi.diagnosis.health import horizon_consistency
@@ -20,6 +19,7 @@ from ggpi.diagnosis.truth import Truth
 from ggpi.ghm import ExactGHM, compose
 from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.horizons import consistency_weights
+from ring_walk import FLOW, POINTS, SIZE, Walk, field_error, walk_mu, walks
 from worlds import worlds
 
 SHARES = st.floats(0.0, 1.0)
@@ -46,9 +46,6 @@ def test_all_mass_stays_where_an_episode_ends(gamma, share):
     assert [float(weight) for weight in weights] == [1.0, 0.0, 0.0]
 
 
-POLICY = ggpi.TabularPolicy(np.tile(WALK, (SIZE, 1)))
-
-
 @cache
 def trained(consistency):
     """One network of the walk at all horizons up to .8, from single steps."""
@@ -63,7 +60,7 @@ def trained(consistency):
         steps=1000,
         batch_size=128,
         learning_rate=5e-3,
-        key=KEY,
+        key=jax.random.key(0),
     )
 
 
@@ -71,8 +68,8 @@ def trained(consistency):
 @pytest.mark.parametrize("consistency", [0.0, 0.25, 0.9])
 def test_fields_of_all_horizons_are_the_closed_form(consistency):
     for beta in (0.0, 0.3, 0.6, 0.8):
-        mu = ExactGHM(RING.mdp, POLICY, beta).dense()
-        error = field_error(trained(consistency).with_gamma(beta).segment(0, None), np.maximum(mu, 1e-12))
+        model = trained(consistency).with_gamma(beta).segment(0, None)
+        error = field_error(model, np.maximum(walk_mu(beta), 1e-12))
         print(f"consistency {consistency}, β = {beta}: {error:.4f}")
         assert error < 0.1
 

@@ -36,6 +36,7 @@ NUM_FEATURES = 2 + 2 * FREQUENCIES
 class Conditioned(AbstractGHM):
     """A model of one policy at one horizon, or several that share all arrays but their conditions."""
 
+    frame: Frame
     model: AbstractPathGHM
     shifts: MLP
     codes: Float[Array, "K z"]
@@ -44,10 +45,6 @@ class Conditioned(AbstractGHM):
     """Policy and horizon, of one model or of several."""
     largest: float = eqx.field(static=True)
     """The largest horizon that was trained."""
-
-    @property
-    def frame(self) -> Frame:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.model.frame
 
     @property
     def noise_size(self) -> int:
@@ -171,7 +168,8 @@ def conditioned(
     first, *_, last = model.network.context.biases
     size = codes.shape[1] + 1 + NUM_FEATURES
     shifts = mlp((size, len(first), len(first) + len(last)), key=key)
-    return Conditioned(model, shifts, codes, jnp.zeros((num_models, size)), largest)
+    frame = jax.tree.map(jnp.array, model.frame)  # a copy: training donates every array once
+    return Conditioned(frame, model, shifts, codes, jnp.zeros((num_models, size)), largest)
 
 
 def horizon_features(beta: Float[Array, "*m"], largest: float) -> Float[Array, "*m f"]:

@@ -37,6 +37,7 @@ from ggpi.learning.losses import Batch, Problem, Step, act
 from ggpi.learning.preparation import Inputs, training_of
 from ggpi.learning.recipe import Recipe
 from ggpi.learning.targets import Dataset, draw_rows, n_step_dataset
+from ggpi.policies.checks import check_policies, listed, space_of
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import check_savable, save
 from ggpi.types import Key
@@ -101,7 +102,11 @@ def distil(
     teacher = _teacher(ghms)
     recipe = replace(recipe or Recipe(), loss=Distillation(), steps=steps)
     horizons = spread(ghms.network.largest) if ghms.network else tuple(dict.fromkeys(ghms.horizons))
-    inputs = Inputs(ghms.policies, data, horizons, recipe, _spec(teacher, data), checked_key(key))
+    inputs = Inputs(listed(ghms.policies), data, horizons, recipe, _spec(teacher, data), checked_key(key))
+    data.check()
+    check_policies(
+        ghms.policies, np.asarray(data.state[:1], np.float32), space_of(data, ghms.policies), "the data"
+    )
     if out:
         check_savable(tuple(ghms.policies), "policies")
     with sole_writer(out, "ggpi.distil") if out else contextlib.nullcontext():

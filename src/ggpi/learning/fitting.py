@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import jax
 import numpy as np
@@ -58,7 +57,7 @@ def fit(
     data: Transitions,
     *,
     gamma: Scalar,
-    alpha: Scalar | Sequence[Scalar] | Literal["any"],
+    alpha: Scalar | Sequence[Scalar] | str,
     recipe: Recipe = CPU,
     spec: StateSpec | None = None,
     out: str | Path | None = None,
@@ -131,7 +130,7 @@ def fit(
         return ghms
 
 
-def _alphas(alpha: Scalar | Sequence[Scalar] | Literal["any"]) -> tuple[float, ...]:
+def _alphas(alpha: Scalar | Sequence[Scalar] | str) -> tuple[float, ...]:
     if isinstance(alpha, str):
         if alpha != "any":
             raise ValueError(f'alpha is a probability, several, or "any"; got {alpha!r}')

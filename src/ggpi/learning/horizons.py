@@ -96,9 +96,11 @@ class AnyHorizon:
         t = spread_times(self.loss.targets_per_solve, key=keys[2])
         acted = act(problem.bank, following, key=keys[3])
         led = partial(self._led, t=t)
-        near, middle = over_paths(led, shorter, state, following, acted, _split(keys[4], gamma))
+        near, middle = over_paths(
+            led, shorter, state, following, acted, jax.random.split(keys[4], len(gamma))
+        )
         acted = act(problem.bank, middle, key=keys[5])
-        far, _ = over_paths(led, slow, state, middle, acted, _split(keys[6], gamma))
+        far, _ = over_paths(led, slow, state, middle, acted, jax.random.split(keys[6], len(gamma)))
         shares = [
             Share(rows, following, weight / count)
             for weight in consistency_weights(gamma[:, None], beta[:, None], data.terminated[rows])
@@ -158,7 +160,3 @@ def sharing(models: AbstractGHM) -> Conditioned:
     if not isinstance(models, Conditioned):
         raise TypeError(f"horizons are drawn for a network that all share, got a {type(models).__name__}")
     return models
-
-
-def _split(key: Key, gamma: Float[Array, "M"]) -> Key:
-    return jax.random.split(key, len(gamma))

@@ -24,6 +24,8 @@ from ggpi.storage.reading import abbreviate, short
 from ggpi.storage.tags import RETIRED, class_of, tag_of, upgrade_of
 from ggpi.storage.verify import PartError, verify
 
+Array = np.ndarray | jax.Array
+
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
@@ -41,9 +43,9 @@ def save(path: str | Path, value: object) -> None:
         value: An object of this library or of a class that `ggpi.savable` registered; also tuples, lists and
             dictionaries of such objects, arrays and numbers.
     """
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Array] = {}
     structure = _structure(value, "", arrays)
-    save_arrays(path, arrays, {"object": structure})
+    save_arrays(path, {name: np.asarray(array) for name, array in arrays.items()}, {"object": structure})
 
 
 def check_savable(value: object, name: str) -> None:
@@ -119,7 +121,7 @@ def _with_policies(found: Any, policies: tuple[object, ...], path: str | Path) -
     return dataclasses.replace(found, policies=policies)
 
 
-def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _structure(value: object, name: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -127,7 +129,7 @@ def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray | jax.Array):
-        return {"array": _array_name(np.asarray(value), name, arrays), "jax": isinstance(value, jax.Array)}
+        return {"array": _array_name(value, name, arrays), "jax": isinstance(value, jax.Array)}
     if isinstance(value, tuple | list):
         parts = [_structure(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": parts}
@@ -152,7 +154,7 @@ def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
     )
 
 
-def _array_name(array: np.ndarray, name: str, arrays: dict[str, np.ndarray]) -> str:
+def _array_name(array: Array, name: str, arrays: dict[str, Array]) -> str:
     """The name under which an array is kept; one that several parts share, such as a network, is kept once."""
     for kept, other in arrays.items():
         if other is array:

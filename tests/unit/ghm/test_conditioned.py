@@ -12,8 +12,10 @@ from ggpi.ghm.conditioned import conditioned, horizon_features, over_paths
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.family import policy_family
+from ggpi.policies.linear import linear_policy
 
 KEY = jax.random.key(0)
+ABC = tuple(linear_policy([[gain, 0.0]], [0.0], 0.3, name) for gain, name in ((1, "a"), (2, "b"), (3, "c")))
 STATE, ACTION = jnp.array([0.3, -1.0]), jnp.array([0.5])
 
 
@@ -74,7 +76,7 @@ def test_no_gradient_reaches_conditions():
 
 def ghms():
     shared = network()
-    return GHMs(("a", "b", "c"), 0.95, (), (shared.at_horizon(0.95),))
+    return GHMs(ABC, 0.95, (), (shared.at_horizon(0.95),))
 
 
 def test_other_alphas_and_discounts():
@@ -111,11 +113,16 @@ def test_horizons_outside_the_trained_range():
 
 
 def test_models_that_were_trained_apart_have_their_own_horizons_only():
-    apart = GHMs(("a", "b", "c"), 0.95, (), (network().at_horizon(0.95).stacked(),))
+    apart = GHMs(ABC, 0.95, (), (network().at_horizon(0.95).stacked(),))
     assert apart.network is None and apart.supporting({0.1}) is apart
-    for call in (apart.with_alpha, apart.with_gamma, apart.with_policies, apart.of_any_policy):
+    for call, given in (
+        (apart.with_alpha, 0.5),
+        (apart.with_gamma, 0.5),
+        (apart.with_policies, ABC),
+        (apart.of_any_policy, None),
+    ):
         with pytest.raises(ValueError, match=r'trained apart, at the horizons \[0.95\] only.*alpha="any"'):
-            call(None if call == apart.of_any_policy else 0.5)
+            call(given)
 
 
 def test_joined_models_are_stacks():
@@ -133,9 +140,9 @@ def test_joined_models_are_stacks():
 
 def test_policies_that_the_network_was_not_trained_for():
     with pytest.raises(ValueError, match="models of 3 policies with codes of size 3, got 2 policies"):
-        GHMs(("a", "b"), 0.95, (), (network().at_horizon(0.95),))
+        GHMs(ABC[:2], 0.95, (), (network().at_horizon(0.95),))
     with pytest.raises(ValueError, match="tells its 3 policies apart by their numbers"):
-        ghms().with_policies(("d", "e"))
+        ghms().with_policies(ABC[:2])
 
 
 CODES = np.array([[0.5, 1.0], [-0.5, 1.0], [0.1, 0.2]], np.float32)
@@ -171,7 +178,7 @@ def test_policies_outside_the_family():
     with pytest.raises(ValueError, match="codes of size 2, got codes of size 1"):
         family_ghms().with_policies(family(CODES[:, :1]))
     with pytest.raises(ValueError, match="codes of size 2, got policies without codes"):
-        family_ghms().with_policies(("a", "b"))
+        family_ghms().with_policies(ABC)
     with pytest.raises(ValueError, match=r"got 3 policies with other codes .*with_policies"):
         GHMs(family(CODES[::-1]), 0.95, (), family_ghms().models[:1])
 
@@ -183,7 +190,7 @@ def test_saved_once_for_all_horizons(tmp_path):
     (file,) = tmp_path.glob("*.safetensors")
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(network()))
     assert file.stat().st_size < 1.5 * size + 10_000
-    loaded = ggpi.load(tmp_path, policies=found.policies)
+    loaded = ggpi.load(tmp_path)
     assert loaded.models[0].model.network.outer is loaded.models[1].model.network.outer
     for one, other in zip(
         *(jax.tree.leaves(each.with_gamma(0.6).models) for each in (found, loaded)), strict=True

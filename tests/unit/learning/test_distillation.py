@@ -4,10 +4,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_fit_any import KEY, MEANS, distance, family, leaves, trained, walks
-from test_fit_flows import DATA, DIFFUSION, FLOW, POLICIES
 
 import ggpi
+from drifts import (
+    DATA,
+    DIFFUSION,
+    FLOW,
+    KEY,
+    MEANS,
+    POLICIES,
+    distance,
+    family,
+    family_walks,
+    leaves,
+    trained,
+)
 from ggpi.ghm.one_pass import OnePass
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.distillation import distil
@@ -125,7 +136,7 @@ def test_a_teacher_of_other_policies_or_horizons(shared, student):
 @pytest.mark.slow
 def test_a_student_matches_the_truth_at_all_horizons():
     student = distil(
-        trained(), walks(), steps=1000, recipe=Recipe(batch_size=64, learning_rate=3e-3), key=KEY
+        trained(), family_walks(), steps=1000, recipe=Recipe(batch_size=64, learning_rate=3e-3), key=KEY
     )
     for beta in (0.3, 0.6, 0.8, 0.9):
         for k, mean in enumerate(MEANS):

@@ -3,17 +3,12 @@
 a ∼ N(±.5, .1²),  x′ = x + a:   X_T = x + a + Σ_{t<T} aₜ,  T ∼ Geometric(1−β)
 """
 
-from functools import cache
-
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_fit_flows import DATA, DIFFUSION, FLOW, KEY, POLICIES
 
 import ggpi
-from ggpi.diagnosis.distances import energy_distance
+from drifts import DATA, DIFFUSION, FLOW, KEY, MEANS, POLICIES, distance, family, leaves, trained
 from ggpi.ghm.flow_matching import FlowMatching
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.flow_losses import TD2CFM, TD2DD
@@ -22,7 +17,6 @@ from ggpi.learning.log import TrainingLog
 from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import CPU, Recipe, any_horizon, changed
 from ggpi.planning import SequentialHalving, plan
-from ggpi.policies.family import policy_family
 
 OPTIONS = {"gamma": 0.9, "alpha": "any", "key": KEY, "batch_size": 32, "model": FLOW}
 REWARD = ggpi.rewards.arrival(lambda x: x[0] > 1)
@@ -31,10 +25,6 @@ REWARD = ggpi.rewards.arrival(lambda x: x[0] > 1)
 @pytest.fixture(scope="module")
 def short():
     return ggpi.fit(POLICIES, DATA, steps=3, **OPTIONS)
-
-
-def leaves(ghms):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(ghms.models, eqx.is_array))]
 
 
 def test_segments_are_ordinary_models(short):
@@ -55,10 +45,10 @@ def test_agents_accept_any_alpha_and_smaller_gammas(short):
 
 
 def test_planners_accept_any_alpha(short):
-    planner = SequentialHalving(64, ggpi.compositions(2, 2, 0.3))
+    planner = SequentialHalving(200, ggpi.compositions(2, 2, 0.3))
     found = plan(planner, short, REWARD, DATA.state[0], key=KEY)
     assert np.isfinite(float(found.value))
-    agent = ggpi.GGPIAgent(short, REWARD, gsps=ggpi.compositions(2, 2, 0.3), planner=SequentialHalving(64))
+    agent = ggpi.GGPIAgent(short, REWARD, gsps=ggpi.compositions(2, 2, 0.3), planner=SequentialHalving(200))
     assert agent.act(DATA.state[0], key=KEY).shape == (1,)
 
 
@@ -137,66 +127,6 @@ def test_horizons_are_spread_over_their_range():
     share = np.log1p(-betas) / np.log1p(-0.99)
     np.testing.assert_allclose(share[0], 1.0, rtol=1e-5)
     np.testing.assert_array_equal(np.floor(share[1:] * 3), np.arange(3)[:, None].repeat(2, axis=1))
-
-
-MEANS = np.array([[0.5], [-0.5], [0.25], [-0.25]], np.float32)
-
-
-def drift(state, z):
-    return z, 0.1 * jnp.ones(1)
-
-
-def family(means=MEANS):
-    return policy_family(drift, means, ([-1.0], [1.0]), returns="gaussian")
-
-
-def walks(num_episodes=80, num_steps=40):
-    rng = np.random.default_rng(0)
-    behaviour = np.repeat(rng.integers(4, size=(num_episodes, 1)), num_steps, axis=1)
-    action = MEANS[behaviour, 0] + 0.1 * rng.normal(size=behaviour.shape)
-    end = np.cumsum(action, axis=1)
-    episode, step = (part.ravel() for part in np.indices(behaviour.shape))
-    vectors = [part.reshape(-1, 1).astype(np.float32) for part in (end - action, action, end)]
-    last = step == num_steps - 1
-    return ggpi.Transitions(*vectors, last & False, last, behaviour.ravel(), episode, step)
-
-
-@cache
-def trained(consistency=0.0):
-    """One network of a family of four drifts."""
-    return ggpi.fit(
-        family(),
-        walks(),
-        gamma=0.9,
-        alpha="any",
-        key=KEY,
-        model=ggpi.FlowMatchingConfig(width=48, depth=2),
-        loss=TD2CFM(ema_decay=0.95),
-        consistency=consistency,
-        learning_rate=3e-3,
-        steps=1000,
-        batch_size=64,
-    )
-
-
-def truth(means, beta, n, state=0.3, action=0.2):
-    """Futures of policies with these mean steps, as many of each."""
-    rng = np.random.default_rng(1)
-    later = rng.geometric(1 - beta, (len(means), n)) - 1
-    moved = later * np.reshape(means, (-1, 1)) + 0.1 * np.sqrt(later) * rng.normal(size=later.shape)
-    return (state + action + moved).reshape(-1, 1)
-
-
-@eqx.filter_jit
-def samples(model, n, state=0.3, action=0.2):
-    draw = jax.vmap(lambda key: model.sample(jnp.array([state]), jnp.array([action]), key=key))
-    return draw(jax.random.split(KEY, n))
-
-
-def distance(model, means, beta):
-    """Energy distance to the truth in units of its spread."""
-    true = truth(means, beta, 2000 // len(means))
-    return energy_distance(np.asarray(samples(model, 2000)) / true.std(), true / true.std())
 
 
 @pytest.mark.slow
