@@ -76,7 +76,7 @@ def family_walks(num_episodes=80, num_steps=40):
 
 
 @cache
-def trained(consistency=0.0):
+def trained(consistency):
     """One network of a family of four drifts."""
     return ggpi.fit(
         family(),

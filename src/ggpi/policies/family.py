@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,7 +22,7 @@ class Coded(eqx.Module):
     function: Function = eqx.field(static=True)
     code: Float[Array, "z"]
 
-    def __call__(self, state: Array) -> Array:
+    def __call__(self, state: Array) -> Any:
         return self.function(state, self.code)
 
 
