@@ -124,18 +124,15 @@ def distil(
 
 def _teacher(ghms: GHMs) -> AbstractGHM:
     """A copy of the network that has all models, or of the models at all distinct horizons, one after the other."""
-    if ghms.network is not None:
-        models: AbstractGHM = jax.tree.map(jnp.array, ghms.network)
-    else:
-        distinct = dict(zip(ghms.horizons, ghms.models, strict=True)).values()
-        models = jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *distinct)
+    distinct = dict(zip(ghms.horizons, ghms.models, strict=True)).values()
+    models = ghms.network or jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *distinct)
     kind = models.model if isinstance(models, Conditioned) else models
     if not isinstance(kind, AbstractPathGHM) or isinstance(kind, OnePass):
         raise TypeError(
             "distil takes flow-matching or diffusion models, whose samples need a solver, got "
             f'{type(kind).__name__}; fit with model="flow-matching"'
         )
-    return models
+    return jax.tree.map(jnp.array, models)  # a copy: training donates its arrays
 
 
 def _student(teacher: AbstractGHM, recipe: Recipe, key: Key) -> AbstractGHM:
