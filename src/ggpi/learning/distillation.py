@@ -45,7 +45,7 @@ from ggpi.types import Key
 
 @dataclass(frozen=True)
 class Distillation:
-    """The squared distance between samples of student and teacher from the same noise; the slow copy is the teacher."""
+    """The squared distance between samples of student and teacher from the same noise."""
 
     def dataset(self, data: Transitions, num_policies: int, betas: Sequence[float]) -> Dataset:
         return n_step_dataset(data, num_policies, 1)
@@ -67,7 +67,7 @@ class Distillation:
         return ((found - target) ** 2).sum(-1).mean(-1), Batch(state, action, target)
 
     def slow_copy(self, slow: AbstractGHM | None, models: AbstractGHM, step: Step) -> AbstractGHM | None:
-        return slow
+        return None
 
 
 def _sampled(model: AbstractPathGHM, state: Array, action: Array, noise: Array) -> Array:
@@ -114,8 +114,7 @@ def distil(
         labels = [f"{name} {horizon:g}" for horizon in horizons for name in ghms.names]
         weight_key = jax.random.fold_in(inputs.key, 2**31 - 1)
         training, state = training_of(inputs, lambda *_: _student(teacher, recipe, weight_key))
-        state = eqx.tree_at(lambda s: s.slow, state, teacher, is_leaf=lambda part: part is None)
-        student = train(training, state, log, labels, (), "distil")
+        student = train(replace(training, teacher=teacher), state, log, labels, (), "distil")
         taught = replace(ghms, models=by_horizon(student, horizons, ghms.horizons))
         if out:
             save(Path(out) / "models", taught)
@@ -123,7 +122,7 @@ def distil(
 
 
 def _teacher(ghms: GHMs) -> AbstractGHM:
-    """A copy of the network that has all models, or of the models at all distinct horizons, one after the other."""
+    """The network that has all models, or the models at all distinct horizons, one after the other."""
     distinct = dict(zip(ghms.horizons, ghms.models, strict=True)).values()
     models = ghms.network or jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *distinct)
     kind = models.model if isinstance(models, Conditioned) else models
@@ -132,7 +131,7 @@ def _teacher(ghms: GHMs) -> AbstractGHM:
             "distil takes flow-matching or diffusion models, whose samples need a solver, got "
             f'{type(kind).__name__}; fit with model="flow-matching"'
         )
-    return jax.tree.map(jnp.array, models)  # a copy: training donates its arrays
+    return models
 
 
 def _student(teacher: AbstractGHM, recipe: Recipe, key: Key) -> AbstractGHM:
