@@ -1,6 +1,8 @@
 """distil: a student that samples as its teacher does, in one pass."""
 
-import jax
+from dataclasses import replace
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from drifts import (
     leaves,
     trained,
 )
+from ggpi._jax.batching import stack
 from ggpi.ghm.one_pass import OnePass
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.distillation import distil
@@ -26,6 +29,10 @@ from ggpi.learning.recipe import Recipe
 
 SMALL = {"gamma": 0.9, "key": KEY, "batch_size": 32, "steps": 3}
 FEW = Recipe(batch_size=16)
+
+
+def slow(*given):
+    return pytest.param(*given, marks=pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +57,9 @@ def test_a_student_is_used_like_any_model(student, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("model", "alphas"), [(FLOW, (0.5, 0.25)), (FLOW, ()), (DIFFUSION, ())], ids=["flow", "one", "diffusion"]
+    ("model", "alphas"),
+    [(FLOW, (0.5, 0.25)), slow(FLOW, ()), slow(DIFFUSION, ())],
+    ids=["flow", "one", "diffusion"],
 )
 def test_models_that_were_trained_apart_have_students_too(model, alphas):
     """Each learns from its own teacher, which stays as it is."""
@@ -63,7 +72,7 @@ def test_models_that_were_trained_apart_have_students_too(model, alphas):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("alpha", ["any", 0.5])
+@pytest.mark.parametrize("alpha", ["any", slow(0.5)])
 def test_a_student_may_be_smaller_than_its_teacher(alpha):
     teacher = ggpi.fit(POLICIES, DATA, alpha=alpha, model=FLOW, **SMALL)
     shape = ggpi.FlowMatchingConfig(width=8, depth=1)
@@ -90,7 +99,8 @@ def test_resumes_bit_for_bit_and_only_with_the_same_teacher(shared, tmp_path):
     resumed = distil(shared, DATA, steps=4, recipe=recipe, out=tmp_path, key=KEY)
     for one, other in zip(leaves(whole), leaves(resumed), strict=True):
         np.testing.assert_array_equal(one, other)
-    other = ggpi.fit(POLICIES, DATA, alpha="any", model=FLOW, **SMALL | {"key": jax.random.key(1)})
+    network = eqx.tree_at(lambda net: net.shifts.biases[0], shared.network, jnp.ones(16))
+    other = replace(shared, models=(network,))
     with pytest.raises(ValueError, match="other data, policies or settings"):
         distil(other, DATA, steps=4, recipe=recipe, out=tmp_path, key=KEY)
 
@@ -103,7 +113,9 @@ def test_a_student_has_no_densities(student):
 def test_a_teacher_needs_a_solver(student):
     with pytest.raises(TypeError, match=r"whose samples need a solver, got OnePass; fit with model="):
         distil(student, DATA, steps=2, key=KEY)
-    vae = ggpi.fit(POLICIES, DATA, alpha=(), model=VAEConfig(width=8), **SMALL)
+    frame = student.segment(0, None).frame
+    vaes = stack([VAEConfig(width=8).build(frame, key=KEY)] * 2)
+    vae = replace(student, models=(vaes,))
     with pytest.raises(TypeError, match="got VAE"):
         distil(vae, DATA, steps=2, key=KEY)
 
@@ -127,11 +139,12 @@ def test_diagnosed_beside_its_teacher(shared, student):
 
 
 def test_a_teacher_of_other_policies_or_horizons(shared, student):
-    apart = ggpi.fit(POLICIES, DATA, alpha=0.5, model=FLOW, **SMALL)
+    stacks = tuple(models.stacked() for models in shared.with_alpha(0.5).models)
+    apart = replace(shared, alphas=(0.5,), models=stacks)
     with pytest.raises(ValueError, match="give the models that these were distilled from"):
         ggpi.diagnose(student, None, DATA, teacher=apart, key=KEY)
-    others = ggpi.fit(POLICIES[:1], DATA, alpha="any", model=FLOW, **SMALL)
-    with pytest.raises(ValueError, match="those of the teacher of right; give the models"):
+    others = replace(apart, policies=POLICIES[::-1])
+    with pytest.raises(ValueError, match="those of the teacher of left, right; give the models"):
         ggpi.diagnose(student, None, DATA, teacher=others, key=KEY)
 
 
