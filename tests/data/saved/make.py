@@ -153,6 +153,12 @@ def _shared(network: Conditioned, policies: tuple[Any, ...]) -> GHMs:
     return GHMs(policies, GAMMA, (ALPHA,), tuple(map(network.at_horizon, horizons)))
 
 
+def _family() -> GHMs:
+    codes = [[0.5, 1.0], [0.25, 2.0]]
+    policies = ggpi.policy_family(lambda state, z: z, codes, ([-1, -1], [1, 1]), names=["mine", "yours"])
+    return _shared(_one_network(codes), policies)
+
+
 def _student() -> GHMs:
     network = _one_network(np.eye(2))
     network = eqx.tree_at(lambda net: net.model, network, student_of(network.model))
@@ -229,9 +235,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "flow-matching-ghms": lambda: _path_models(ggpi.FlowMatchingConfig(width=4, depth=2, num_steps=3)),
     "diffusion-ghms": lambda: _path_models(ggpi.DiffusionConfig(width=4, depth=2, num_steps=3)),
     "one-network-ghms": lambda: _shared(_one_network(np.eye(2)), (_linear(), _linear("two"))),
-    "family-ghms": lambda: _shared(
-        _one_network([[0.5, 1.0], [0.25, 2.0]]), (Walker("mine"), Walker("yours"))
-    ),
+    "family-ghms": _family,
     "one-pass-ghms": _student,
     "path-recipes": lambda: (
         *(Recipe(ggpi.FlowMatchingConfig(), loss) for loss in (TD2CFM(), TDCFM(), CoupledTDCFM(), MCCFM())),
