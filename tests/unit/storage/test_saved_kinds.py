@@ -75,7 +75,7 @@ def test_what_is_upgraded_and_saved_again_loads(kind, tmp_path):
     same(make.numbers(ggpi.load(tmp_path)), EXPECTED[kind])
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in UPGRADED])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in UPGRADED | {"family-ghms"}])
 def test_what_is_saved_again_is_the_same(kind, tmp_path):
     ggpi.save(tmp_path, ggpi.load(SAVED / kind))
     (arrays, about), (again, about_again) = io.load_arrays(SAVED / kind), io.load_arrays(tmp_path)
