@@ -146,7 +146,7 @@ def _summary(runs: list[Metrics]) -> Metrics:
 
 def _differences(ours: list[Metrics], theirs: list[Metrics]) -> list[Metrics]:
     """Of each horizon, paired over seeds and starts."""
-    one, two = (np.moveaxis([run["emd"] for run in runs], 1, 0) for runs in (ours, theirs))
+    one, two = (np.array([run["emd"] for run in runs]).swapaxes(0, 1) for runs in (ours, theirs))
     return [paired_difference(a, b) for a, b in zip(one, two, strict=True)]
 
 
@@ -197,8 +197,10 @@ def train(config: Config, method: str, seed: int) -> Metrics:
 
 def models_at(ghms: GHMs, alphas: list[float]) -> list[AbstractGHM]:
     """The models at all horizons, in ascending order, each a stack of one."""
-    stacks = (ghms if ghms.network is None else ghms.with_alpha(alphas)).sampler().models
-    return [*stacks[1:], stacks[0]]
+    if ghms.network is not None:
+        shared = ghms.with_alpha(alphas)
+        ghms = replace(ghms, alphas=shared.alphas, models=tuple(each.stacked() for each in shared.models))
+    return [*ghms.models[1:], ghms.models[0]]
 
 
 def parameters(ghms: GHMs) -> int:

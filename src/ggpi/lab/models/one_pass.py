@@ -1,8 +1,8 @@
 """Samples in one pass: a student of a flow-matching model, against its teacher with more or fewer solver steps.
 
     teacher     flow matching by TD²-CFM; a sample takes two evaluations of the network per midpoint step
-    student     `ggpi.distil`: one evaluation of a smaller network, regressed on where ten steps of the teacher lead from
-                the same noise
+    student     `ggpi.distil`: one evaluation of a smaller network, regressed on where ten steps of the teacher lead
+                from the same noise
     VAE         trained as long as the teacher, for comparison; one evaluation
 
 Models are compared with simulated futures of fresh pairs (x, a) of π by the energy distance, in spreads of the true
@@ -142,15 +142,14 @@ def measure(config: Config, world: str) -> Metrics:
         _row(config, name, steps, each, truth) | {"rate": speed}
         for ((name, steps), each), speed in zip(models.items(), speeds, strict=True)
     ]
-    energies = {row["name"]: row["by_start"] for row in rows}
-    teacher = next(row for row in rows if row["name"] == _solver(10))
-    student = next(row for row in rows if row["name"] == "student")
+    found = {row["name"]: row for row in rows}
+    student, teacher = found["student"], found[_solver(10)]
     assert truth.again is not None
     return {
         "rows": rows,
         "floor": float(energies_of(truth, truth.again[None]).mean()),
         "core_seconds": seconds,
-        "difference": paired_difference(energies["student"], energies[_solver(10)]),
+        "difference": paired_difference(student["by_start"], teacher["by_start"]),
         "energy_ratio": student["energy"]["mean"] / teacher["energy"]["mean"],
         "speedup": student["rate"] / teacher["rate"],
     }
