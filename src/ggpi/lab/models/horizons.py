@@ -197,10 +197,11 @@ def train(config: Config, method: str, seed: int) -> Metrics:
 
 def models_at(ghms: GHMs, alphas: list[float]) -> list[AbstractGHM]:
     """The models at all horizons, in ascending order, each a stack of one."""
-    if ghms.network is not None:
-        shared = ghms.with_alpha(alphas)
-        ghms = replace(ghms, alphas=shared.alphas, models=tuple(each.stacked() for each in shared.models))
-    return [*ghms.models[1:], ghms.models[0]]
+    if ghms.network is None:
+        stacks = list(ghms.models)
+    else:
+        stacks = [each.stacked() for each in ghms.with_alpha(alphas).models]
+    return [*stacks[1:], stacks[0]]
 
 
 def parameters(ghms: GHMs) -> int:
