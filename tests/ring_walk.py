@@ -29,8 +29,13 @@ def walk_mu(beta):
 class Walk(eqx.Module):
     """Steps forward with probability .8, as a vector of one coordinate."""
 
+    name: str = "walk"
+
     def sample(self, state, *, key):
         return (jax.random.bernoulli(key, WALK[1], (1,))).astype(jnp.float32)
+
+    def mode(self, state):
+        return jnp.ones(1)
 
 
 def walks(num_episodes=200, num_steps=50):

@@ -65,13 +65,14 @@ def trained(consistency):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("consistency", [0.0, 0.25, 0.9])
+@pytest.mark.parametrize("consistency", [0.0, 0.25, 0.5])
 def test_fields_of_all_horizons_are_the_closed_form(consistency):
+    """Errors were .053 at β = 0, whose futures are points, and up to .02 at others."""
     for beta in (0.0, 0.3, 0.6, 0.8):
         model = trained(consistency).with_gamma(beta).segment(0, None)
         error = field_error(model, np.maximum(walk_mu(beta), 1e-12))
         print(f"consistency {consistency}, β = {beta}: {error:.4f}")
-        assert error < 0.1
+        assert error < (0.2 if beta == 0 else 0.08)
 
 
 @pytest.mark.slow

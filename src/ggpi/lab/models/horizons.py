@@ -21,6 +21,7 @@ import numpy as np
 from ggpi.diagnosis.truth import Truth
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.conditioned import Conditioned
 from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab.bootstrap import mean_interval, paired_difference
 from ggpi.lab.cells import Cells, Metrics, compute
@@ -197,10 +198,8 @@ def train(config: Config, method: str, seed: int) -> Metrics:
 
 def models_at(ghms: GHMs, alphas: list[float]) -> list[AbstractGHM]:
     """The models at all horizons, in ascending order, each a stack of one."""
-    if ghms.network is None:
-        stacks = list(ghms.models)
-    else:
-        stacks = [each.stacked() for each in ghms.with_alpha(alphas).models]
+    models = ghms.models if ghms.network is None else ghms.with_alpha(alphas).models
+    stacks = [each.stacked() if isinstance(each, Conditioned) else each for each in models]
     return [*stacks[1:], stacks[0]]
 
 
