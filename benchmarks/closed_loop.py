@@ -2,12 +2,13 @@
 
 The grids of `optimal.py`, γ = .99, four policies that always move in one direction, α = .01. `q_star` starts from P and
 the reward. The closed loop is timed with its models, as `exact_ghms` holds them once they were used, and from scratch.
-Ratios are of times in one run; curves are of times alone.
+Ratios are of times in one run; curves are of times alone. Memory is the peak of the process so far.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ from ggpi.envs import rooms
 from ggpi.mdp.optimal import q_star
 
 GAMMA, ALPHA = 0.99, 0.01
+MILLION = 111
+"""Rooms along a side of the grid of a million states."""
 
 
 def timed(function) -> float:
@@ -42,14 +45,15 @@ def measure(num_rooms: int, num_policies: int = 4, rounds: int = 3) -> dict:
         f"{name}_ratio": best[f"{name}_seconds"] / best["q_star_seconds"]
         for name in ("from_scratch", "known_models")
     }
-    return {"states": mdp.num_states, "policies": num_policies, **best, **ratios}
+    gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"states": mdp.num_states, "policies": num_policies, **best, **ratios, "peak_gb": gigabytes}
 
 
 def main() -> None:
     is_tiny = "--tiny" in sys.argv
     grids = (3, 4) if is_tiny else (5, 11, 20, 35)
     results = {
-        "states": [measure(n) for n in grids],
+        "states": [*(measure(n) for n in grids), *([] if is_tiny else [measure(MILLION, rounds=1)])],
         "policies": [measure(grids[1], k) for k in (1, 2, 4)],
     }
     text = json.dumps(results, indent=1)

@@ -1,5 +1,7 @@
 """The closed loop dominates every depth: Q^{π′} ≥ Q̄ ≥ max_ν Q^ν, and its values solve the augmented MDP."""
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -64,6 +66,20 @@ def test_equal_to_value_iteration_on_the_augmented_mdp(world, alpha, form):
     carried = (1 - alpha) * u + alpha * u.max(axis=0)
     expected = r + world.gamma * np.einsum("xay,ky->kxa", world.P, carried)
     np.testing.assert_allclose(q.array, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.15])
+@pytest.mark.parametrize("gamma", [0.5, 0.9])
+def test_worlds_that_turn_in_circles(alpha, gamma):
+    """The eigenvalues of P lie on the whole unit circle: the hardest case for momentum."""
+    size = 7
+    P = np.stack([np.roll(np.eye(size), shift, axis=1) for shift in (1, -1, 3)], axis=1)
+    world = SimpleNamespace(P=P, pis=np.eye(3)[:, None].repeat(size, axis=1), S=size, gamma=gamma)
+    r = np.zeros((size, 3))
+    r[0] = [1.0, -2.0, 0.5]
+    mdp = TabularMDP(P)
+    q = evaluate_closed_loop(exact_ghms(mdp, list(world.pis), gamma, alpha), r)
+    np.testing.assert_allclose(q.v, augmented(world, r, alpha), atol=1e-11)
 
 
 @given(worlds(), alphas)

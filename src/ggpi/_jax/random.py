@@ -9,6 +9,7 @@ compile. Do not draw gather indices with it: XLA would recompute the draw for ev
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -33,6 +34,12 @@ def checked_key(key: Any) -> Key:
         return jnp.asarray(key)
     found = f"an array of {shape[0]} keys" if is_new and shape else f"{key!r}"[:80]
     raise TypeError(f"key must be one JAX random key, such as jax.random.key(0); got {found}")
+
+
+@partial(jax.jit, static_argnames="num")
+def split(key: Key, num: int) -> tuple[Key, ...]:
+    """`num` keys, one by one: those of `jax.random.split`, by a single call from Python."""
+    return tuple(jax.random.split(key, num))
 
 
 def quick(key: Key) -> Key:

@@ -23,7 +23,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from ggpi._jax.forking import check_process
-from ggpi._jax.random import checked_key
+from ggpi._jax.random import checked_key, split
 from ggpi.agent.checks import (
     Spaces,
     check_policies,
@@ -218,7 +218,11 @@ class GGPIAgent:
     def _tree(self) -> tuple[Tree, Places]:
         return tree_of(self._set, self.ghms.gamma, self._scored.form)
 
-    @property
+    @cached_property
+    def _heads(self) -> Array:
+        return jnp.array([gsp.head for gsp in self._set])
+
+    @cached_property
     def _largest(self) -> int:
         return largest_call(self._shared.sampler)
 
@@ -240,12 +244,11 @@ class GGPIAgent:
         models.warner.about_states(states)
         if self.planner is not None:
             return self._searched(states, key, **limits)
-        value_key, first_key, choice_key = jax.random.split(key, 3)
+        value_key, first_key, choice_key = split(key, 3)
         query = self._query(states, self._first_actions(states, first_key))
         found = estimate(query, self.num_samples, largest=self._largest, key=value_key)
         models.warner.about_values(np.asarray(found.mean), states, as_reward(self.reward), self.num_samples)
-        heads = np.array([gsp.head for gsp in self._set])
-        best, action = choose(models.sampler.bank, heads, found.mean, states, query.actions, choice_key)
+        best, action = choose(models.sampler.bank, self._heads, found.mean, states, query.actions, choice_key)
         return _Decision(found, np.asarray(best), np.asarray(action), query, value_key)
 
     def _query(self, states: Array, actions: Array | None) -> AbstractQuery:
@@ -278,4 +281,4 @@ class GGPIAgent:
             raise ValueError(
                 f"there are {len(rewards[0])} rewards, one for each state of a batch; got a batch {list(batch)}"
             )
-        return states.reshape(-1, *spaces.state.shape), batch
+        return states, batch

@@ -117,7 +117,7 @@ def _checked_action(
 
 
 def checked_states(state: ArrayLike, spaces: Spaces) -> tuple[jax.Array, tuple[int, ...]]:
-    """One state or a batch as an array, and the shape of the batch: () for a single state."""
+    """States [B, …] and the shape of the batch: () for a single state."""
     array, wanted = np.asarray(state), spaces.state.shape
     batch = array.shape[: array.ndim - len(wanted)]
     if array.ndim < len(wanted) or array.shape[len(batch) :] != wanted or len(batch) > 1:
@@ -127,8 +127,8 @@ def checked_states(state: ArrayLike, spaces: Spaces) -> tuple[jax.Array, tuple[i
         raise ValueError(f"there is no state to act in: the batch has shape {list(array.shape)}")
     if spaces.sizes is not None:
         _check_numbers(array, spaces.sizes[0])
-    states = jnp.asarray(array, spaces.state.dtype)
-    finite = np.isfinite(np.asarray(states))
+    states = jnp.asarray(array.reshape(-1, *wanted), spaces.state.dtype)
+    finite = np.isfinite(np.asarray(states)).reshape(array.shape)
     if not finite.all():
         at = tuple(map(int, np.argwhere(~finite)[0]))
         raise ValueError(f"a state is finite numbers, got {array[at]} at index {at}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -147,14 +148,19 @@ def largest_call(sampler: Sampler) -> int:
 
 def _calls(
     query: AbstractQuery, num_samples: int, largest: int, key: Key
-) -> Iterator[tuple[AbstractQuery, int, Key]]:
+) -> Iterator[tuple[AbstractQuery, int, tuple[Key, ...]]]:
     """Parts of a query, how many samples a call draws, and the key of each call."""
     num_states = len(query.states)
     at_once, size = call_size(query, num_samples, largest)
     calls = -(-num_samples // size)
     for i, begin in enumerate(range(0, num_states, at_once)):
         rows = np.minimum(begin + np.arange(at_once), num_states - 1)  # equal shapes: one compilation
-        yield query.at(rows), size, jax.random.split(jax.random.fold_in(key, i), calls)
+        yield query.at(rows), size, _keys(key, i, calls)
+
+
+@partial(jax.jit, static_argnames="calls")
+def _keys(key: Key, part: int | Array, calls: int) -> tuple[Key, ...]:
+    return tuple(jax.random.split(jax.random.fold_in(key, part), calls))
 
 
 def call_size(query: AbstractQuery, num_samples: int, largest: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from typing import cast
 
 import equinox as eqx
 import jax
@@ -44,7 +45,8 @@ class OneTable(eqx.Module):
     """One model of a finite MDP as a Sampler: quicker to make than a stack of them."""
 
     table: TabularSampler | Simulator
-    policy: AliasTable
+    policy: AliasTable | None
+    """Of segments that are composed: whoever continues acts."""
     terminal: Terminal | None
 
     @property
@@ -53,7 +55,7 @@ class OneTable(eqx.Module):
         return math.nan
 
     def act(self, policies: Policies, state: Numbers, *, key: Key) -> Array:
-        return self.policy.sample(jnp.asarray(state), key=key)
+        return cast(AliasTable, self.policy).sample(jnp.asarray(state), key=key)
 
     def jump(self, policies: Policies, horizon: float, state: Numbers, action: Numbers, *, key: Key) -> Array:
         return self.table.sample(state, action, key=key)
@@ -90,16 +92,16 @@ class Walk:
         parts = []
         for begin in range(0, len(state), size):
             rows = np.minimum(begin + np.arange(size), len(state) - 1)  # equal shapes: one compilation
-            reached = _begin(self.reward_of(0), state[rows], num_samples)
+            starts = _begin(self.reward_of(0), state[rows], action[rows], key, begin, num_samples)
             everyone = range(len(self.places))
-            found = self._descend(everyone, 0, reached, action[None, rows], jax.random.fold_in(key, begin))
+            found = self._descend(everyone, 0, *starts)
             parts.append(np.stack([found[i] for i in everyone], axis=1))
         mean, stderr = np.concatenate(parts, axis=2)[:, :, : len(state)].astype(float)
         ended = self.ghms.mdp.terminal[state]
         return Estimate(np.where(ended, 0.0, mean), np.where(ended & (num_samples > 1), 0.0, stderr))
 
     def _descend(
-        self, chains: Iterable[int], m: int, reached: Reached, first: np.ndarray | None, key: Key
+        self, chains: Iterable[int], m: int, reached: Reached, first: Array | None, key: Key
     ) -> dict[int, tuple[Array, Array]]:
         """The estimates of chains that agree up to level m."""
         groups, found = defaultdict(list), {}
@@ -118,11 +120,12 @@ class Walk:
         return found
 
     def _part(self, policy: int, place: int) -> Part:
-        model, policy_table = self.ghms.models[place][policy].sampler, self.ghms.policies[policy].table
-        sampler = OneTable(model, policy_table, self.terminal)
+        reward = self.reward_of(policy)
+        acting = None if self.stopping is None else self.ghms.policies[policy].table
+        sampler = OneTable(self.ghms.models[place][policy].sampler, acting, self.terminal)
         if self.stopping is None:
-            return sampler, self.reward_of(policy)
-        return Composing(sampler, jnp.asarray(self.stopping), 0.0), self.reward_of(policy)
+            return sampler, reward
+        return Composing(sampler, jnp.asarray(self.stopping), 0.0), reward
 
 
 def _rewards(ghms: GHMs, reward: Reward, terminal: Terminal | None) -> Callable[[int], SampledReward]:
@@ -141,10 +144,18 @@ def _rewards(ghms: GHMs, reward: Reward, terminal: Terminal | None) -> Callable[
 
 
 @partial(jax.jit, static_argnames="num_samples")
-def _begin(reward: SampledReward, state: Int[Array, "P"], num_samples: int) -> Reached:
+def _begin(
+    reward: SampledReward,
+    state: Int[Array, "P"],
+    action: Int[Array, "P"],
+    key: Key,
+    begin: int | Array,
+    num_samples: int,
+) -> tuple[Reached, Array, Key]:
+    """Where chains start, their first actions [1, P], and the key of this part of the pairs."""
     shape = (1, len(state), num_samples)
     x, r = (jnp.broadcast_to(part[None, :, None], shape) for part in (state, reward.now(state)))
-    return Reached(x, r, jnp.zeros(shape, jnp.float32))
+    return Reached(x, r, jnp.zeros(shape, jnp.float32)), action[None], jax.random.fold_in(key, begin)
 
 
 def _after(weights: Weights, part: Part, reached: Reached, first: Array | None, key: Key) -> Reached:
