@@ -94,11 +94,11 @@ def truths(num_starts: int, num_samples: int) -> list[list[Truth]]:
 
 
 def training(
-    stack_steps: int = 3000,
-    network_steps: int = 3000,
+    stack_steps: int = 1500,
+    network_steps: int = 1500,
     every: int = 500,
-    num_steps: int = 50_000,
-    num_starts: int = 8,
+    num_steps: int = 30_000,
+    num_starts: int = 4,
 ) -> dict:
     """Steps, seconds and energy distances along both trainings, and how they compare at the end."""
     env, policies = world()
@@ -140,7 +140,7 @@ def students(ghms: GHMs, width: int, depth: int) -> GHMs:
     return replace(ghms, models=tuple(map(students_at, ghms.models)))
 
 
-def planning(rounds: int = 200) -> dict:
+def planning(rounds: int = 150) -> dict:
     """Milliseconds of a plan in one state."""
     vae = ggpi.pretrained("ant-ghms")
     agents = {
@@ -160,7 +160,7 @@ def planning(rounds: int = 200) -> dict:
 
 
 def measure(**sizes) -> dict:
-    rounds = sizes.pop("rounds", 200)
+    rounds = sizes.pop("rounds", 150)
     return {"training": training(**sizes), "planning_ms": planning(rounds)}
 
 

@@ -86,11 +86,11 @@ def test_every_completion_lies_within_the_bounds_of_its_prefix(form):
     reward, gsps = reward_of(form, rng), ggpi.compositions(3, 3, ALPHA)
     plans = plans_of(gsps)
     problem = problem_of(plans, ghms.sampler(), reward, 0)
-    start, end, rest = map(np.asarray, problem.weights)
+    rows = jnp.arange(len(plans))
+    start, end, rest = map(np.asarray, problem.weights(rows))
     np.testing.assert_allclose((start + end).sum(axis=1), 1 / (1 - GAMMA), rtol=1e-5)
     v = ggpi.evaluate(gsps, ghms, reward).v[:, 0][np.asarray(plans.place)]
     n, lo, hi = 4000, reward.table.min(), reward.table.max()
-    rows = jnp.arange(len(plans))
     noise = error_of_mean((hi - lo) / (1 - GAMMA) / 2, n, (hi - lo) / (1 - GAMMA), comparisons=3 * 27 * 3)
     for level in (1, 2, 3):
         g = np.asarray(returns(problem, rows, level, n, key=jax.random.key(level))).mean(axis=1)
@@ -205,6 +205,41 @@ def test_a_warm_start_keeps_what_survived():
     assert np.asarray(cold.samples)[kept].min() >= np.asarray(cold.samples)[~kept].max()
 
 
+def test_memory_counts_samples_of_the_last_decision():
+    """Means are over new samples and a share of the old ones; the new ones are those of a decision without memory."""
+    _, ghms, rng = world()
+    gsps, reward = ggpi.compositions(3, 2, ALPHA), reward_of("arrival", rng)
+    fresh, memory = SequentialHalving(500, gsps), SequentialHalving(500, gsps, memory=0.5)
+    last = planning.plan(fresh, ghms, reward, 0, key=jax.random.key(0))
+    cold = planning.plan(fresh, ghms, reward, 0, key=jax.random.key(1))
+    warm = planning.plan(memory, ghms, reward, 0, warm=last, key=jax.random.key(1))
+    assert warm.survivors.tolist() == cold.survivors.tolist()
+    kept = np.floor(0.5 * np.asarray(last.samples))
+    new = np.asarray(warm.samples) - kept
+    assert set(new.tolist()) == set(np.asarray(cold.samples).tolist())
+    first = np.asarray(cold.samples).min()
+    both = (new == first) & (np.asarray(cold.samples) == first)
+    assert both.any()
+    expected = (kept * np.asarray(last.mean) + first * np.asarray(cold.mean)) / (kept + first)
+    np.testing.assert_allclose(np.asarray(warm.mean)[both], expected[both], rtol=1e-5)
+
+
+def test_the_smallest_budget_samples_every_survivor_once():
+    _, ghms, rng = world()
+    gsps, reward = ggpi.compositions(3, 2, ALPHA), reward_of("arrival", rng)
+    plans = plans_of(gsps)
+    nodes = [3 + 9, 3 + 5, 3 + 3, 2 + 2]
+    halving = SequentialHalving(sum(nodes) + 2, gsps, value_samples=1)
+    assert halving.least(plans) == halving.budget and halving.samples(plans, False) == [1, 1, 1, 1]
+    found = planning.plan(halving, ghms, reward, 0, key=jax.random.key(0))
+    assert found.draws <= halving.budget
+    assert dataclasses.replace(halving, factor=4).survivors(plans, False) == [9, 3]
+    for budget in (50, 77, 500, 5001):
+        samples = dataclasses.replace(halving, budget=budget).samples(plans, False)
+        spent = np.dot(samples, nodes)
+        assert budget - 2 - sum(nodes) < spent <= budget - 2
+
+
 def test_sets_as_arrays_are_those_of_objects():
     _, ghms, rng = world()
     reward = reward_of("arrival", rng)
@@ -243,6 +278,11 @@ def test_bad_settings_say_what_is_wrong():
     for name, value in itertools.product(("delta", "epsilon"), (0.0, 1.0, -1.0, float("nan"))):
         with pytest.raises(ValueError, match=rf"{name} lies in \(0, 1\)"):
             planned(dataclasses.replace(BranchAndBound(5000, gsps=gsps), **{name: value}))
+    with pytest.raises(ValueError, match="factor is at least 2"):
+        planned(SequentialHalving(5000, gsps, factor=1))
+    for memory in (-0.1, 1.0, float("nan")):
+        with pytest.raises(ValueError, match="memory lies in"):
+            planned(SequentialHalving(5000, gsps, memory=memory))
     with pytest.raises(ValueError, match="SequentialHalving"):
         planned(BranchAndBound(5000, gsps=gsps), rewards.arrival(lambda x: x * 1.0))
     with pytest.raises(ValueError, match="no set of switching policies"):

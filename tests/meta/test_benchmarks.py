@@ -54,6 +54,16 @@ def test_one_network_is_timed():
         assert found[part].keys() == numbers.keys()
 
 
+def test_planners_are_timed():
+    """Exhaustive search draws one jump for each distinct prefix and sample, the others at most as many."""
+    found = run("import planners; print(json.dumps(planners.measure(2, 2, 10, rounds=1)))")
+    assert found["draws"]["exhaustive"] == found["expected_draws_of_exhaustive"] == 16 * (2 + 4)
+    assert max(found["draws"].values()) == found["draws"]["exhaustive"]
+    for rows in committed("planners")["curves"].values():
+        assert all(found.keys() == row.keys() for row in rows)
+        assert all(row["draws"]["exhaustive"] == row["expected_draws_of_exhaustive"] for row in rows)
+
+
 @pytest.mark.parametrize(("depth", "bar"), [(3, 15), (4, 50)])
 def test_committed_results_of_exact_sets(depth, bar):
     assert committed("exact_sets")[f"depth {depth}"]["speed_up"] >= bar

@@ -52,7 +52,7 @@ def default_planner(gsps: GSPs, num_samples: int) -> AbstractPlanner:
     if len(gsps) <= FEW:
         return Exhaustive(gsps, num_samples)
     planner = SequentialHalving(num_samples * sum(plans_of(gsps).sizes) // SAVED, gsps)
-    return planner if min(planner.samples(plans_of(gsps), False)) > 0 else Exhaustive(gsps, num_samples)
+    return planner if planner.least(plans_of(gsps)) <= planner.budget else Exhaustive(gsps, num_samples)
 
 
 def checked_planner(

@@ -6,7 +6,7 @@ to depth and budget; what planners with learned models lack beyond that is due t
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +15,10 @@ import numpy as np
 
 from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
+from ggpi.agent.choosing import Plan
 from ggpi.evaluation import evaluate_states_sampled
 from ggpi.ghm.base import GHMs
+from ggpi.planning import AbstractPlanner
 from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import targets
 from ggpi.rollout.futures import simulate_futures
@@ -47,6 +49,28 @@ def planner(ghms: GHMs, depth: int, num_samples: int, radius: float, **options: 
         return agent.with_reward(targets(goals, radius)).act(states, key=key)
 
     return decide
+
+
+class WarmPlanner:
+    """GGPI with an adaptive planner that starts from the last decision of each episode.
+
+    Episodes are told apart by their targets: no two are the same. None begins after the first decision.
+    """
+
+    def __init__(self, ghms: GHMs, depth: int, radius: float, search: AbstractPlanner):
+        self.agent = GGPIAgent(ghms, targets(np.zeros((1, 2)), radius), depth=depth, planner=search)
+        self.radius, self.places = radius, dict[bytes, int]()
+        self.last: Plan | None = None
+
+    def __call__(self, states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+        ids, warm = [goal.tobytes() for goal in goals], None
+        if self.last is not None:
+            rows = np.array([self.places[name] for name in ids])
+            warm = replace(self.last, search=jax.tree.map(lambda part: part[rows], self.last.search))
+        agent = self.agent.with_reward(targets(goals, self.radius))
+        self.last = agent.plan(states, warm=warm, key=key)
+        self.places = {name: i for i, name in enumerate(ids)}
+        return self.last.action
 
 
 def oracle(

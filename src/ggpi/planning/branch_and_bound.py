@@ -1,14 +1,16 @@
 """Branch and bound with confidence: prefixes that cannot hold the best plan are dropped, and the answer is certified.
 
 Round i samples the surviving prefixes of some length j, all with common random numbers, and compares each with a
-reference, the leader of the round before: D = G_j − G_j of the reference. By the empirical Bernstein inequality
+reference, the leader of the round before: D = G_j − G_j of the reference, which lies in [−w, w] with
+w = (hi − lo) · (weight after the last common jump). E D lies in the interval of `confidence`, at the level
 
-    |D̄ − E D| ≤ √(2 V̂ L / n) + 3 R L / n,   L = ln(3 · rounds · prefixes / δ),
+    L = ln(EVENTS · rounds · prefixes / δ),
 
-in all rounds and for all prefixes at once, with probability 1 − δ; R = 2 (hi − lo) · (weight after the last common
-jump). Every completion of a prefix lies in E[G_j] + rest_j · [lo, hi], so that a prefix is dropped when its upper bound
-is below the best lower bound. The first rounds look at short prefixes, the later ones at whole plans with twice as
-many draws each; each takes fresh samples. It stops when one plan is left, or when none can be better by more than ε.
+in all rounds and for all prefixes at once, with probability 1 − δ. Every completion of a prefix lies in
+E[G_j] + rest_j · [lo, hi], so that a prefix is dropped when its upper bound is below the best lower bound. The first
+rounds look at short prefixes, the later ones at whole plans with twice as many draws each. Each round takes fresh
+samples, so that their number and the reference do not depend on them; the leader is chosen by those of all rounds. It
+stops when one plan is left, or when none can be better by more than ε.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from jaxtyping import Array, Float, Int
 from ggpi.evaluation.rewards import PolicyReward
 from ggpi.ghm.samplers import Table
 from ggpi.planning.chains import Problem
+from ggpi.planning.confidence import EVENTS, interval
 from ggpi.planning.exhaustive import everything
 from ggpi.planning.plans import Plans
 from ggpi.planning.search import AbstractPlanner, Moments, Plan, Round, Search, distinct, moments
@@ -147,20 +150,18 @@ class BranchAndBound(AbstractPlanner):
         found: Moments,
     ) -> _Judged:
         """Bounds on the best and the worst completion of each prefix, relative to the reference's G."""
-        plans, w, (lo, hi) = problem.plans, problem.weights, self._bounds(problem)
+        plans, w, (lo, hi) = problem.plans, problem.weights(rows), self._bounds(problem)
         prefix = jnp.asarray(plans.prefix)
         differs = prefix[rows, :level] != prefix[best, :level]
-        apart = ((w.start + w.end)[rows, :level] * differs).sum(axis=1)
-        widest = (hi - lo) * apart
+        widest = (hi - lo) * ((w.start + w.end)[:, :level] * differs).sum(axis=1)
         samples = jnp.maximum(n, 1)
+        failures = EVENTS * self.num_rounds(plans, False) * plans.sizes[level - 1]
+        sums = found.total, found.positive, found.square
+        inside = interval(*sums, samples, widest, jnp.log(failures / self.delta))
+        is_used, rest = jnp.arange(len(rows)) < count, w.rest[:, level - 1]
         mean = found.total / samples
-        variance = jnp.maximum(found.square / samples - mean**2, 0.0)
-        log = jnp.log(3.0 * self.num_rounds(plans, False) * plans.sizes[level - 1] / self.delta)
-        width = jnp.sqrt(2 * variance * log / samples) + 3 * 2 * widest * log / samples
-        is_used = jnp.arange(len(rows)) < count
-        rest = w.rest[rows, level - 1]
-        upper = jnp.minimum(mean + width, widest) + rest * hi
-        lower = jnp.maximum(mean - width, -widest) + rest * lo
+        upper = jnp.clip(inside.upper, -widest, widest) + rest * hi
+        lower = jnp.clip(inside.lower, -widest, widest) + rest * lo
         return _Judged(
             jnp.where(is_used, mean, -jnp.inf),
             jnp.where(is_used, lower, -jnp.inf),
@@ -196,31 +197,31 @@ def _after(
 ) -> Search:
     """Drops what is certainly not best; without samples nothing changes."""
     sampled, is_used = n > 0, jnp.isfinite(judged.mean)
-    leader = judged.mean.argmax()
-    dropped = sampled & is_used & (judged.upper < judged.lower.max()) & (jnp.arange(len(rows)) != leader)
+    mean, count, score = search.mean, search.count, judged.mean
+    if level == plans.depth:
+        before = count[rows]
+        own = judged.mean * n + found.of_reference
+        score = (mean[rows] * before + own) / jnp.maximum(before + n, 1)
+        written = jnp.where(sampled & is_used, rows, len(plans))  # out of range for the repeated last row
+        mean = mean.at[written].set(score, mode="drop")
+        count = count.at[written].add(n.astype(jnp.int32), mode="drop")
+    is_possible = jnp.maximum(judged.upper, judged.lower) >= judged.lower.max()
+    leader = jnp.where(is_used & is_possible, score, -jnp.inf).argmax()
+    others = jnp.arange(len(rows)) != leader
+    dropped = sampled & is_used & ~is_possible & others
     number = jnp.asarray(plans.prefix)[:, level - 1]
     is_dropped = jnp.zeros(plans.sizes[level - 1], bool).at[number[rows]].max(dropped)
-    rivals = jnp.where(dropped | (jnp.arange(len(rows)) == leader), -jnp.inf, judged.upper)
-    gap = (
-        jnp.maximum(rivals.max(), judged.upper[leader] if level < plans.depth else -jnp.inf)
-        - judged.lower[leader]
-    )
-    alive = search.alive & ~is_dropped[number]
-    mean, count = search.mean, search.count
-    if level == plans.depth:
-        own = judged.mean + found.of_reference / jnp.maximum(n, 1)
-        written = jnp.where(
-            sampled & is_used, rows, len(plans)
-        )  # the last row is repeated, and out of range here
-        mean = mean.at[written].set(own, mode="drop")
-        count = count.at[written].set(n.astype(jnp.int32), mode="drop")
+    rivals = jnp.where(others & ~dropped, judged.upper, -jnp.inf).max()
+    if level < plans.depth:
+        rivals = jnp.maximum(rivals, judged.upper[leader])
+    gap = jnp.maximum(rivals - judged.lower[leader], 0.0)
     return Search(
-        alive,
+        search.alive & ~is_dropped[number],
         search.rows,
         jnp.where(sampled, rows[leader], search.best).astype(jnp.int32),
         mean,
         count,
         search.draws,
-        jnp.where(sampled, jnp.maximum(gap, 0.0), search.gap),
+        jnp.where(sampled, gap, search.gap),
         search.survivors,
     )

@@ -39,9 +39,9 @@ class Problem(eqx.Module):
     reward: SampledReward
     state: Any
 
-    @property
-    def weights(self) -> Weights:
-        return self.plans.weights(self.sampler.gamma, self.reward.form)
+    def weights(self, rows: Int[Array, "n"]) -> Weights:
+        """What each segment of some plans counts."""
+        return self.plans.weights(self.sampler.gamma, self.reward.form, rows)
 
     def width(self, batch: int) -> int:
         """How many plans are sampled at a time."""
@@ -154,14 +154,14 @@ def _segment(
     problem: Problem, m: int, rows: Int[Array, "nodes"], reached: _Reached, parent: Array, key: Key
 ) -> _Reached:
     """The next segment of some plans, each from where its prefix is."""
-    plans, reward, w = problem.plans, problem.reward, problem.weights
+    plans, reward, w = problem.plans, problem.reward, problem.weights(rows)
     policy, start = jnp.asarray(plans.policies)[rows, m], reached.x[parent]
     x, first, last = _drawn(problem, m, rows, start, key)
     ends = reward(policy, x[:, None], None if last is None else last[:, None])[:, 0]
     starts = reached.r[parent]
     if reward.depends_on_policy:
         starts = reward(policy, start[:, None], None if first is None else first[:, None])[:, 0]
-    total = reached.total[parent] + w.start[rows, m][:, None] * starts + w.end[rows, m][:, None] * ends
+    total = reached.total[parent] + w.start[:, m][:, None] * starts + w.end[:, m][:, None] * ends
     return _Reached(x, ends, total)
 
 

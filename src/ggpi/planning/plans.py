@@ -46,20 +46,20 @@ class Plans(eqx.Module):
     def depth(self) -> int:
         return self.policies.shape[1]
 
-    def weights(self, gamma: float, form: SampledForm) -> Weights:
-        """What the rewards at both ends of every segment count, in units of Q.
+    def weights(self, gamma: float, form: SampledForm, rows: Int[Array, "n"]) -> Weights:
+        """What the rewards at both ends of every segment of some plans count, in units of Q.
 
         A reward that does not depend on the policy is known as soon as a segment ends, also the part of it that the
         next segment starts with.
         """
-        alphas = jnp.asarray(self.alphas, jnp.float32)
+        alphas = jnp.asarray(self.alphas)[rows].astype(jnp.float32)
         beta = gamma * (1 - alphas)
         ratio = (gamma - beta) / (1 - beta)
-        reached = jnp.cumprod(jnp.concatenate([jnp.ones((len(self), 1)), ratio[:, :-1]], axis=1), axis=1)
+        reached = jnp.cumprod(jnp.concatenate([jnp.ones((len(rows), 1)), ratio[:, :-1]], axis=1), axis=1)
         is_last = jnp.arange(self.depth) == self.depth - 1
         w = reached * jnp.where(is_last, 1.0, (1 - gamma) / (1 - beta))
         scale = (1.0 if form == "arrival" else gamma) / (1 - gamma)
-        first = jnp.zeros((len(self), 1)) + (0.0 if form == "arrival" else 1.0)
+        first = jnp.zeros((len(rows), 1)) + (0.0 if form == "arrival" else 1.0)
         if form in ("state", "arrival"):
             start, end = jnp.concatenate([first, jnp.zeros_like(w[:, 1:])], axis=1), scale * w
         else:
@@ -70,11 +70,11 @@ class Plans(eqx.Module):
 
 
 class Weights(NamedTuple):
-    """[N, M] each."""
+    """[n, M] each."""
 
-    start: Float[Array, "N M"]
-    end: Float[Array, "N M"]
-    rest: Float[Array, "N M"]
+    start: Float[Array, "n M"]
+    end: Float[Array, "n M"]
+    rest: Float[Array, "n M"]
 
 
 @lru_cache(maxsize=16)

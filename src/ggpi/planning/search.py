@@ -37,7 +37,7 @@ class Plan(NamedTuple):
     gap: Float[Array, ""]
     """With probability 1 − δ no plan is better than the chosen one by more than this; ∞ without a certificate."""
     mean: Float[Array, "N"]
-    """The search's own estimate of every plan, from the last round that sampled it."""
+    """The search's own estimate of every plan, over all rounds that sampled it."""
     samples: Int[Array, "N"]
     """How many samples it is the mean of."""
 
@@ -113,9 +113,11 @@ class AbstractPlanner(ABC):
 
 
 class Moments(NamedTuple):
-    """Sums over samples of G − G of the reference, and of their squares [n]; and the sum of the latter's G."""
+    """Sums over samples of D = G − G of the reference [n], and the sum of the latter's G."""
 
     total: Float[Array, "n"]
+    positive: Float[Array, "n"]
+    """Of max(D, 0)."""
     square: Float[Array, "n"]
     of_reference: Float[Array, ""]
 
@@ -134,8 +136,7 @@ def moments(
     """Sums over `windows` · `batch` samples of the first `count` rows, as many at a time as memory allows."""
     n, width = len(rows), min(len(rows), problem.width(batch))
     if reference is None and width == n and isinstance(windows, int) and windows == 1:
-        g = returns(problem, rows, level, batch, key=key)
-        return Moments(g.sum(axis=1), (g**2).sum(axis=1), jnp.zeros(()))
+        return _summed(returns(problem, rows, level, batch, key=key))
     padded = jnp.concatenate([rows, jnp.full(-n % width, rows[-1])])
     parts = -(-jnp.asarray(n if count is None else count) // width)
 
@@ -146,22 +147,28 @@ def moments(
             base = returns(problem, reference[None], level, batch, key=own)[0]
 
         def part(i: Array, sums: Moments) -> Moments:
+            def added(old: Array, new: Array) -> Array:
+                mine = jax.lax.dynamic_slice_in_dim(old, i * width, width) + new
+                return jax.lax.dynamic_update_slice_in_dim(old, mine, i * width, 0)
+
             some = jax.lax.dynamic_slice_in_dim(padded, i * width, width)
-            g = returns(problem, some, level, batch, key=own) - base
-            total, square = (
-                jax.lax.dynamic_update_slice_in_dim(
-                    old, jax.lax.dynamic_slice_in_dim(old, i * width, width) + new, i * width, 0
-                )
-                for old, new in ((sums.total, g.sum(axis=1)), (sums.square, (g**2).sum(axis=1)))
+            new = _summed(returns(problem, some, level, batch, key=own) - base)
+            return Moments(
+                added(sums.total, new.total),
+                added(sums.positive, new.positive),
+                added(sums.square, new.square),
+                sums.of_reference,
             )
-            return Moments(total, square, sums.of_reference)
 
         sums = jax.lax.fori_loop(0, parts, part, sums)
         return sums._replace(of_reference=sums.of_reference + base.sum())
 
-    zeros = Moments(jnp.zeros(len(padded)), jnp.zeros(len(padded)), jnp.zeros(()))
-    found = jax.lax.fori_loop(0, windows, window, zeros)
-    return Moments(found.total[:n], found.square[:n], found.of_reference)
+    found = jax.lax.fori_loop(0, windows, window, _summed(jnp.zeros((len(padded), 1))))
+    return Moments(found.total[:n], found.positive[:n], found.square[:n], found.of_reference)
+
+
+def _summed(d: Float[Array, "n batch"]) -> Moments:
+    return Moments(d.sum(axis=1), jnp.maximum(d, 0.0).sum(axis=1), (d**2).sum(axis=1), jnp.zeros(()))
 
 
 def distinct(plans: Plans, rows: Int[Array, "n"], level: int) -> Int[Array, ""]:

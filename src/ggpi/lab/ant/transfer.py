@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ggpi.envs.ant import AntDynamics
-from ggpi.lab.agents import Decide, Timed, budget, oracle, planner
+from ggpi.lab.agents import Decide, Timed, WarmPlanner, budget, oracle, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, PLAIN, plain_agent
 from ggpi.lab.ant.calibration import announce, calibration, ratios
@@ -27,7 +27,7 @@ from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.ant.mpc import mpc
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, Tasks, compute
-from ggpi.planning import SequentialHalving
+from ggpi.planning import AbstractPlanner, BranchAndBound, SequentialHalving
 from ggpi.storage.pretrained import pretrained
 
 LEVEL = 0.9
@@ -35,6 +35,9 @@ PAIR = (1, 2)
 """The depths that Table 1 compares."""
 TRIED = 4
 """First actions of each head that are scored by themselves, with a quarter of the samples each."""
+MEMORY, FACTOR = 0.8, 4
+"""Of halving, with and without a start from the last decision; chosen on other episodes."""
+ADAPTIVE = ("halving", "halving-memory", "branch-and-bound")
 VARIANTS = {"first-actions": f"best of {TRIED} first actions", "decoder-means": "decoder means"}
 
 
@@ -51,7 +54,7 @@ class Config:
     samples: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
     """Samples n for each GSP of depth 2."""
     draws: tuple[int, ...] = (250, 500, 1000, 2000)
-    """Draws of a decision at depth 2 by sequential halving; n samples for each GSP take 20n."""
+    """Draws of a decision at depth 2 by adaptive planners; n samples for each GSP take 20n."""
     depths: tuple[int, ...] = (1, 2, 3)
     """Depths of the plans."""
     radius: float = ant.RADIUS
@@ -114,9 +117,9 @@ def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
         for depth in config.depths
         for s, fit in enumerate(fits)
     }
-    for draws in config.draws[::-1]:
+    for name, draws in product(ADAPTIVE, config.draws[::-1]):
         for s, fit in enumerate(fits):
-            tasks[f"halving/draws-{draws}/{s}"] = partial(plan_adaptively, config, fit, draws)
+            tasks[f"{name}/draws-{draws}/{s}"] = partial(plan_adaptively, config, fit, name, draws)
     for variant, depth in product(VARIANTS, PAIR):
         tasks[f"{variant}/depth-{depth}"] = partial(plan_otherwise, config, fits[0], depth, variant)
     for name in PLAIN:
@@ -165,10 +168,15 @@ def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> Metrics:
     return play(config, planner(models(fit), depth, budget(samples, depth), config.radius))
 
 
-def plan_adaptively(config: Config, fit: FitConfig, draws: int) -> Metrics:
-    """Episodes of GGPI at depth 2, where halving spends a budget of draws on each decision."""
-    halving = SequentialHalving(draws, value_samples=1)
-    return play(config, planner(models(fit), 2, 1, config.radius, planner=halving))
+def plan_adaptively(config: Config, fit: FitConfig, name: str, draws: int) -> Metrics:
+    """Episodes of GGPI at depth 2, where an adaptive planner spends a budget of draws on each decision."""
+    if name == "halving-memory":
+        halving = SequentialHalving(draws, value_samples=1, factor=FACTOR, memory=MEMORY)
+        return play(config, WarmPlanner(models(fit), 2, config.radius, halving))
+    search: AbstractPlanner = SequentialHalving(draws, value_samples=1, factor=FACTOR)
+    if name == "branch-and-bound":
+        search = BranchAndBound(draws, batch=4, value_samples=1)
+    return play(config, planner(models(fit), 2, 1, config.radius, planner=search))
 
 
 def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> Metrics:
@@ -213,8 +221,8 @@ def play(config: Config, decide: Decide) -> Metrics:
 
 
 def _adaptive(config: Config, results: Metrics) -> list[Metrics]:
-    """Success and time of a decision at depth 2 against its draws, by halving and with all GSPs alike."""
-    cells = {("halving", draws): f"halving/draws-{draws}" for draws in config.draws}
+    """Success and time of a decision at depth 2 against its draws, adaptively and with all GSPs alike."""
+    cells = {(name, draws): f"{name}/draws-{draws}" for name, draws in product(ADAPTIVE, config.draws)}
     cells |= {("exhaustive", 20 * n): f"depth-2/samples-{n}" for n in config.samples}
     rows = []
     for (name, draws), cell in cells.items():

@@ -14,23 +14,36 @@ NAMES = {
     "kl-olop": "KL-OLOP",
 }
 LEAST = 0.01
-"""Draws are compared at the regret that uniform has with its largest budget, or at this one if that is smaller."""
+"""Planners are compared at this regret where that of uniform is even smaller."""
 
 
 def table(metrics: Metrics) -> list[Table]:
     """Draws to reach a regret, for each world, depth and planner; and the certificates."""
+    parts = [_compared(metrics, samples) for samples in metrics["compared"]]
+    return [part for part in parts if part.rows] + [_certificates(metrics)] * bool(metrics["certificates"])
+
+
+def _compared(metrics: Metrics, samples: int) -> Table:
+    """Draws until the regret that uniform has with so many samples of every plan."""
     shown = Table(
-        title="Draws for the regret that uniform reaches",
-        caption="regret of the range of values; interpolated; ≤: with the smallest budget; –: not reached",
+        title=f"Draws for the regret that uniform has with {samples} samples of every plan",
+        caption="regret as a share of the range of values; interpolated; ≤: with the smallest budget; –: not reached",
     )
-    for column in ("world", "plans", "regret", *NAMES.values()):
+    for column in ("world", "plans", "regret", *NAMES.values(), "uniform / halving"):
         shown.add_column(column, justify="left" if column == "world" else "right", no_wrap=True)
     for world, depth in dict.fromkeys((curve["world"], curve["depth"]) for curve in metrics["curves"]):
-        mine = {curve["planner"]: curve for curve in select(metrics, world, depth)}
-        target = max(mine["uniform"]["rows"][-1]["regret"]["mean"], LEAST)
-        cells = [_cell(mine[name]["rows"], target) for name in NAMES]
-        shown.add_row(world, f"{mine['uniform']['plans']:,}", f"{target:.1%}", *cells)
-    return [shown, _certificates(metrics)]
+        mine = {curve["planner"]: curve["rows"] for curve in select(metrics, world, depth)}
+        if (target := target_of(mine["uniform"], samples)) is not None:
+            cells = [_cell(mine[name], target) for name in NAMES]
+            ratio = _ratio(mine["uniform"], mine["halving"], target)
+            shown.add_row(world, f"{4**depth:,}", f"{target:.1%}", *cells, ratio)
+    return shown
+
+
+def target_of(rows: list[Metrics], samples: int) -> float | None:
+    """The regret of uniform with so many samples of every plan; None where they were too many."""
+    mine = [row["regret"]["mean"] for row in rows if row["samples"] == samples]
+    return max(mine[0], LEAST) if mine else None
 
 
 def _cell(rows: list[Metrics], target: float) -> str:
@@ -40,13 +53,53 @@ def _cell(rows: list[Metrics], target: float) -> str:
     return f"{'≤ ' if draws == rows[0]['draws'] else ''}{draws:,.0f}"
 
 
+def _ratio(uniform: list[Metrics], halving: list[Metrics], target: float) -> str:
+    """How many times fewer draws halving takes; a bound where it reaches the target with its smallest budget."""
+    one, other = draws_until(uniform, target), draws_until(halving, target)
+    if one is None or other is None:
+        return "–"
+    if one == uniform[0]["draws"]:
+        return "–" if other == halving[0]["draws"] else f"≤ {one / other:.1f}"
+    return f"{'≥ ' if other == halving[0]['draws'] else ''}{one / other:.1f}"
+
+
 def _certificates(metrics: Metrics) -> Table:
-    shown = Table(title="Branch and bound with δ = 5% at depth 2")
-    for column in ("world", "runs", "wrong gaps", "stopped before the budget", "mean draws", "budget"):
+    shown = Table(
+        title="Certified stops of branch and bound",
+        caption="within ε: share of the plans; stopped: one plan is left, or the gap is at most ε, if only after the "
+        "last round; wrong: share of all runs, 95% Clopper–Pearson interval; halving and KL-OLOP have no certificates",
+    )
+    columns = (
+        "world",
+        "plans",
+        "δ",
+        "ε",
+        "within ε",
+        "runs",
+        "stopped",
+        "draws at stops",
+        "budget",
+        "best",
+        "wrong",
+    )
+    for column in columns:
         shown.add_column(column, justify="left" if column == "world" else "right")
     for row in metrics["certificates"]:
-        shares = f"{row['wrong']:.2%}", f"{row['stopped']:.0%}"
-        shown.add_row(row["world"], f"{row['runs']:,}", *shares, f"{row['draws']:,.0f}", f"{row['budget']:,}")
+        low, high = row["wrong_interval"]
+        stops = row["draws_of_stopped"]
+        shown.add_row(
+            row["world"],
+            str(row["plans"]),
+            f"{row['delta']:g}",
+            f"{row['epsilon']:g}",
+            f"{row['good_enough']:.0%}",
+            f"{row['runs']:,}",
+            f"{row['stopped']:.0%}",
+            "–" if stops is None else f"{stops:,.0f}",
+            f"{row['budget']:,}",
+            f"{row['best']:.0%}",
+            f"{row['wrong']:.2%} [{low:.2%}, {high:.2%}]",
+        )
     return shown
 
 
