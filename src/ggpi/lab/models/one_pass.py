@@ -138,7 +138,7 @@ def measure(config: Config, world: str) -> Metrics:
     truth = true_clouds(world, config.gamma, config.num_starts, config.num_samples, config.seed + 1_000)
     models, seconds = trained(config, world)
     speeds = rates([part_of(each, 0) for each in models.values()], truth, config.batch)
-    rows = [
+    rows: list[Metrics] = [
         _row(config, name, steps, each, truth) | {"rate": speed}
         for ((name, steps), each), speed in zip(models.items(), speeds, strict=True)
     ]
