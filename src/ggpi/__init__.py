@@ -28,11 +28,13 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.improvement import improve as improve
     from ggpi.improvement import policy_iteration as policy_iteration
     from ggpi.improvement import policy_iteration_sampled as policy_iteration_sampled
+    from ggpi.learning.distillation import distil as distil
     from ggpi.learning.fitting import fit as fit
     from ggpi.learning.recipe import Recipe as Recipe
     from ggpi.mdp.optimal import q_star as q_star
     from ggpi.mdp.tabular import TabularMDP as TabularMDP
     from ggpi.planning.closed_loop import evaluate_closed_loop as evaluate_closed_loop
+    from ggpi.policies.family import policy_family as policy_family
     from ggpi.policies.functions import policy_from as policy_from
     from ggpi.policies.sb3.reader import load_sb3 as load_sb3
     from ggpi.policies.tabular import TabularPolicy as TabularPolicy
@@ -76,9 +78,11 @@ _NAMES = {
     "Transitions": "data.transitions",
     "collect": "rollout.collection",
     "policy_from": "policies.functions",
+    "policy_family": "policies.family",
     "load_sb3": "policies.sb3.reader",
     "fit": "learning.fitting",
     "Recipe": "learning.recipe",
+    "distil": "learning.distillation",
     "FlowMatchingConfig": "ghm.flow_matching",
     "DiffusionConfig": "ghm.diffusion",
     "fit_reward": "rewards.learned",

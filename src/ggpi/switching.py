@@ -174,6 +174,11 @@ class GSPs:
         return max(map(len, self.gsps))
 
     @property
+    def alphas(self) -> frozenset[float]:
+        """The α's of all switches."""
+        return frozenset(alpha for gsp in self.gsps for alpha in gsp.alphas)
+
+    @property
     def num_policies(self) -> int:
         """The least number of base policies that the indices need."""
         return 1 + max(max(gsp.policies) for gsp in self.gsps)

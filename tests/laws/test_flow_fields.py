@@ -1,9 +1,5 @@
 """Trained fields of flow matching against the closed form on finite sets of points; diffusion and TD-CFM(C) by samples.
 
-On points p_k with μ(k|x, a), m̄ₜ = Σₖ μ(k) N(t pₖ, (1−t)² I), and the field that carries the noise along it is
-
-    v̄ₜ(y) = Σₖ wₖ(y) (pₖ − y)/(1−t),   wₖ(y) ∝ μ(k) N(y; t pₖ, (1−t)² I)
-
 What is trained depends on the seed. Over ten seeds errors had these means and standard deviations; bounds are at least
 six of these above the means (fields .06, samples .06), which a normal error exceeds with a probability of 1e-9:
 
@@ -23,46 +19,17 @@ import pytest
 
 import ggpi
 from ggpi.diagnosis.distances import energy_distance
-from ggpi.ghm import ExactGHM
 from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM
-from ring import Ring
+from ring_walk import FLOW, POINTS, SIZE, Walk, field_error, walk_mu, walks
 
 KEY = jax.random.key(0)
-SIZE, BETA = 5, 0.8
-RING = Ring(SIZE, 0.1)
-WALK = np.array([0.2, 0.8])
-MU = ExactGHM(RING.mdp, ggpi.TabularPolicy(np.tile(WALK, (SIZE, 1))), BETA).dense()
-POINTS = np.asarray(RING.observe(np.arange(SIZE)), np.float32)
-FLOW = ggpi.FlowMatchingConfig(width=64, depth=2, predict="state")
+BETA = 0.8
+MU = walk_mu(BETA)
 DIFFUSION = ggpi.DiffusionConfig(width=64, depth=2, predict="state")
 
 
 def slow(*given):
     return pytest.param(*given, marks=pytest.mark.slow)
-
-
-class Walk(eqx.Module):
-    """Steps forward with probability .8, as a vector of one coordinate."""
-
-    def sample(self, state, *, key):
-        return (jax.random.bernoulli(key, WALK[1], (1,))).astype(jnp.float32)
-
-
-def walks(num_episodes=200, num_steps=50):
-    """Episodes of the policy."""
-    rng = np.random.default_rng(0)
-    state, parts = rng.integers(SIZE, size=num_episodes), []
-    for _ in range(num_steps):
-        action = (rng.random(num_episodes) < WALK[1]).astype(int)
-        ends = np.cumsum(RING.mdp.P[state, action], axis=1)
-        following = np.minimum((rng.random((num_episodes, 1)) > ends).sum(axis=1), SIZE - 1)
-        parts.append((state, action, following))
-        state = following
-    state, action, following = (np.stack(part, axis=1).ravel() for part in zip(*parts, strict=True))
-    episode, step = (part.ravel() for part in np.indices((num_episodes, num_steps)))
-    none, actions = np.zeros(len(step), bool), action[:, None].astype(np.float32)
-    ends = none, step == num_steps - 1
-    return ggpi.Transitions(POINTS[state], actions, POINTS[following], *ends, 0 * step, episode, step)
 
 
 @cache
@@ -79,29 +46,6 @@ def trained(model, loss, steps):
         key=KEY,
     )
     return ghms.segment(0, None)
-
-
-def exact_field(y, t, points, mu):
-    """v̄ₜ at points [n, D]."""
-    logits = np.log(mu) - ((y[:, None] - t * points) ** 2).sum(axis=-1) / (2 * (1 - t) ** 2)
-    w = np.exp(logits - logits.max(axis=1, keepdims=True))
-    w /= w.sum(axis=1, keepdims=True)
-    return (w @ points - y) / (1 - t)
-
-
-def field_error(model):
-    """The squared error of the field under m̄ₜ, as a share of the variance of v̄ₜ, over all pairs and nine times."""
-    rng, wrong, all_of_it = np.random.default_rng(1), 0.0, 0.0
-    points = np.asarray(model.frame.change(POINTS, POINTS), float)
-    field = jax.jit(jax.vmap(model.velocity, in_axes=(0, None, None, None)))
-    for x, a in np.ndindex(SIZE, 2):
-        for t in np.arange(1, 10) / 10:
-            y = t * points[rng.choice(SIZE, 256, p=MU[x, a])] + (1 - t) * rng.normal(size=(256, 2))
-            exact = exact_field(y, t, points, MU[x, a])
-            found = field(jnp.asarray(y, jnp.float32), jnp.array(t), POINTS[x], np.array([a], np.float32))
-            wrong += ((np.asarray(found) - exact) ** 2).sum()
-            all_of_it += ((exact - exact.mean(axis=0)) ** 2).sum()
-    return wrong / all_of_it
 
 
 @eqx.filter_jit
@@ -127,7 +71,7 @@ def distance(model):
 )
 def test_trained_fields_are_the_closed_form(loss, record_property):
     steps = 3000 if isinstance(loss, TDCFM) else 1000  # fresh noise has the larger variance
-    error = field_error(trained(FLOW, loss, steps))
+    error = field_error(trained(FLOW, loss, steps), MU)
     record_property("error", float(error))
     print(f"{loss}: {error:.4f}")
     assert error < (0.15 if isinstance(loss, TDCFM) else 0.06)

@@ -46,6 +46,14 @@ def test_the_closed_loop_is_timed():
     assert all(found.keys() == row.keys() for rows in committed("closed_loop").values() for row in rows)
 
 
+@pytest.mark.slow
+def test_one_network_is_timed():
+    sizes = "stack_steps=50, network_steps=50, every=50, num_steps=2000, num_starts=2, rounds=1"
+    found = run(f"import one_network; print(json.dumps(one_network.measure({sizes})))")
+    for part, numbers in committed("one_network").items():
+        assert found[part].keys() == numbers.keys()
+
+
 def test_planners_are_timed():
     """Exhaustive search draws one jump for each distinct prefix and sample, the others at most as many."""
     found = run("import planners; print(json.dumps(planners.measure(2, 2, 10, rounds=1)))")

@@ -47,7 +47,7 @@ from ggpi.planning import Plan as Found
 from ggpi.planning.chains import Problem, problem_of
 from ggpi.planning.plans import plans_of
 from ggpi.rewards import Each, Reward, as_reward
-from ggpi.switching import GSP, GSPs
+from ggpi.switching import GSP, GSPs, gsp_set
 from ggpi.types import Key, whole
 
 
@@ -130,6 +130,8 @@ class GGPIAgent:
         """All but the reward."""
         num_samples = whole(self.num_samples, "num_samples")
         check_policies(self.ghms)
+        if self.gsps is not None:
+            object.__setattr__(self, "ghms", self.ghms.supporting(gsp_set(self.gsps).alphas))
         gsps = checked_set(self.ghms, depth, self.gsps)
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)

@@ -186,7 +186,8 @@ def _alphas_of(ghms: GHMs, depth: int) -> tuple[float, ...]:
     if len(alphas) != depth - 1:
         raise ValueError(
             f"depth {depth} needs models of one α, or of one for each of its {depth - 1} switches; these are of "
-            f"{list(alphas)}. Learn models with other α's, or give gsps= instead"
+            f"{list(alphas)}. Learn models with other α's, give gsps= instead, or choose an α of models for any of "
+            "them: ghms.with_alpha(α)"
         )
     return alphas
 

@@ -13,6 +13,7 @@ EXAMPLES = """\
 examples:
   ggpi diagnose models --env ggpi/PointMass-v0          simulate the ground truth
   ggpi diagnose models --data recorded.npz              take the ground truth from recorded trajectories
+  ggpi diagnose student --env ggpi/PointMass-v0 --teacher models     models of ggpi.distil beside their teacher
 """
 
 
@@ -40,6 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="keys of dictionary observations that make the state, such as observation",
     )
     parser.add_argument(
+        "--teacher",
+        type=Path,
+        metavar="MODELS",
+        help="the models that these were distilled from, to compare samples with",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
@@ -60,5 +67,6 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
 
     out = options.out or Path("results") / f"diagnose-{options.models.resolve().name}"
     keys = options.keys.split(",") if options.keys else ()
-    Console().print(report(options.models, options.env, options.data, out, keys=keys, seed=options.seed))
+    given = {"keys": keys, "teacher": options.teacher, "seed": options.seed}
+    Console().print(report(options.models, options.env, options.data, out, **given))
     print(f"figure:  {out / 'figure.png'}\nnumbers: {out / 'metrics.json'}")

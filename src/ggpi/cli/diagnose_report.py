@@ -35,6 +35,8 @@ ROWS = {
     "off the data": ("off_data", "off_data_floor"),
     "impossible": ("impossible", "impossible_floor"),
     "horizons": ("consistency", "consistency_floor"),
+    "to its teacher": ("teacher_energy", "teacher_energy_floor"),
+    "energy of the teacher": ("energy_of_teacher", "energy_floor"),
 }
 """Heading → the number, and the one that is printed beside it in brackets."""
 CAPTION = (
@@ -47,11 +49,20 @@ UNCHECKED = (
 
 
 def report(
-    models: Path, env: str | None, data: str | None, out: Path, *, keys: Sequence[str] = (), seed: int = 0
+    models: Path,
+    env: str | None,
+    data: str | None,
+    out: Path,
+    *,
+    keys: Sequence[str] = (),
+    teacher: Path | None = None,
+    seed: int = 0,
 ) -> RenderableType:
     """Diagnoses saved models, writes `metrics.json` and `figure.png` to `out`, and gives the tables."""
     ghms, source = read_models(models), read_source(env, data, keys)
-    numbers = diagnose(ghms, None, source, key=jax.random.key(seed), keys=keys or None, seed=seed)
+    taught = None if teacher is None else read_models(teacher)
+    options = {"key": jax.random.key(seed), "keys": keys or None, "seed": seed}
+    numbers = diagnose(ghms, None, source, teacher=taught, **options)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "metrics.json", numbers)
     first = next(about for rows in numbers.values() for about in rows.values())

@@ -139,7 +139,10 @@ def _content(world: World, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _has_more_steps(directory: Path, held: dict[str, Any], content: dict[str, Any]) -> bool:
     """Whether nothing but the number of steps has changed, and that has grown; another change raises."""
     old, new = ({**one, **(one.get("settings") or {})} for one in (held, content))
-    changed = [name for name in new if name != "settings" and old.get(name) != new[name]]
+    there = {
+        name: value for name, value in new.items() if name in old or value
+    }  # others are newer than the file
+    changed = [name for name in there if name != "settings" and old.get(name) != new[name]]
     steps = old.get("steps")
     if changed == ["steps"] and isinstance(steps, int) and steps < new["steps"]:
         return True

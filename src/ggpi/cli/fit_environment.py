@@ -30,6 +30,7 @@ from ggpi.diagnosis.verdict import KNOWING_NOTHING, judge
 from ggpi.ghm.base import GHMs
 from ggpi.learning.event_file import TensorBoard
 from ggpi.learning.fitting import fit
+from ggpi.learning.horizons import spread
 from ggpi.learning.preparation import split
 from ggpi.learning.recipe import CPU
 from ggpi.mdp.tabular import check_gamma
@@ -37,6 +38,7 @@ from ggpi.policies.checks import check_policies, space_of
 from ggpi.rollout.collection import collect
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer
+from ggpi.storage.objects import save
 from ggpi.switching import beta_of
 from ggpi.types import Key
 
@@ -87,6 +89,11 @@ class WorldConfig:
     """Adam's step size."""
     decay: Literal["linear", "constant"] = "linear"
     """Whether the step size falls to zero over the run: linear or constant."""
+    one_network: bool = False
+    """Trains one network for all policies and all horizons up to γ, of flow matching unless the model is diffusion;
+    ghms.with_alpha and ghms.with_gamma then choose others than --alpha and --gamma."""
+    consistency: float = 0.0
+    """Share of rows that one network learns through a shorter horizon, such as 0.25."""
     kl_weight: float | None = None
     """Weight of the KL term in the VAE's loss; 1 by default."""
     latent: int | None = None
@@ -106,26 +113,32 @@ def fit_world(config: WorldConfig, out: Path, tensorboard: bool = False) -> tupl
     with sole_writer(out, "ggpi fit"):
         has_more_steps = claim(out, world, asdict(config))
         data = transitions(config, world, policies, out)
-        horizons = config.gamma, beta_of(config.gamma, config.alpha)
         recipe = recipe_of(config)
+        segments = config.gamma, beta_of(config.gamma, config.alpha)
+        horizons = spread(config.gamma) if config.one_network else segments
         blank = KNOWING_NOTHING if config.loss in LIKELIHOODS else None
         with loss_curves.drawing(out, distinct(policies), horizons, len(world.names), blank) as draw:
             ghms = fit(
                 policies,
                 data,
                 gamma=config.gamma,
-                alpha=config.alpha,
+                alpha="any" if config.one_network else config.alpha,
+                consistency=config.consistency,
                 recipe=recipe,
                 spec=world.spec,
                 out=out,
                 callbacks=[draw, TensorBoard()] if tensorboard else [draw],
                 key=jax.random.key(config.seed),
             )
+        if config.one_network:
+            ghms = ghms.with_alpha(config.alpha)
+            save(out / "models", ghms)
         record(out, world, asdict(config))
         losses = held_out_losses(ghms, out) / len(world.names)
         numbers = fit_verdict(ghms, data, None if blank is None else losses, jax.random.key(config.seed))
         write_json(out / "verdict.json", numbers)
-        shown = Group(score_table(ghms, losses, config.steps, blank), verdict_table(numbers, UNCHECKED))
+        scored = score_table(ghms, horizons, losses, config.steps, blank)
+        shown = Group(scored, verdict_table(numbers, UNCHECKED))
         return shown, next_words(world, data, out) + note_on_rates(recipe, has_more_steps)
 
 
@@ -220,7 +233,9 @@ def fit_verdict(ghms: GHMs, data: Transitions, losses: np.ndarray | None, key: K
     return numbers
 
 
-def score_table(ghms: GHMs, losses: np.ndarray, steps: int, blank: float | None) -> Table:
+def score_table(
+    ghms: GHMs, horizons: Sequence[float], losses: np.ndarray, steps: int, blank: float | None
+) -> Table:
     """The held-out loss of each model after training, per coordinate of the state."""
     shown = Table(
         title=f"Held-out loss after {steps} steps",
@@ -230,7 +245,7 @@ def score_table(ghms: GHMs, losses: np.ndarray, steps: int, blank: float | None)
         title_justify="left",
     )
     shown.add_column("policy")
-    for horizon in ghms.horizons:
+    for horizon in horizons:
         shown.add_column(f"horizon {horizon:g}", justify="right")
     for k, name in enumerate(distinct(ghms.policies)):
         shown.add_row(name, *(f"{score:.2f}" for score in losses[:, k]))

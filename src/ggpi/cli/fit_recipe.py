@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.losses import CETD
-from ggpi.learning.recipe import CPU, LOSSES, MODELS, Recipe
+from ggpi.learning.recipe import CPU, LOSSES, MODELS, Recipe, any_horizon
 
 if TYPE_CHECKING:
     from ggpi.cli.fit_environment import WorldConfig
@@ -23,10 +23,14 @@ SUITED = {
 """The losses of each model, its default first."""
 WITH_STEPS = ("cetd", "td-cfm", "td-cfm-c", "td2-cfm", "td-dd", "td2-dd")
 """Losses that follow a number of recorded steps."""
+BOOTSTRAPPED = WITH_STEPS[1:]
+"""Those of flow matching and diffusion."""
 
 
 def with_loss(config: WorldConfig) -> WorldConfig:
     """The config with the loss that its model is trained with, unless it has one that suits."""
+    if config.one_network and config.model == "vae":
+        config = replace(config, model="flow-matching")
     suited = SUITED[config.model]
     if config.loss == "ll2td" and config.loss not in suited:
         raise ValueError(
@@ -51,8 +55,15 @@ def recipe_of(config: WorldConfig) -> Recipe:
     for option, value in (("--kl-weight", config.kl_weight), ("--latent", config.latent)):
         if config.model != "vae" and value is not None:
             raise ValueError(f"{option} is an option of the model vae, not of {config.model}; leave it out")
+    if config.one_network and config.loss not in BOOTSTRAPPED:
+        raise ValueError(
+            f"--one-network is trained by the losses {', '.join(BOOTSTRAPPED)}, not by {config.loss}; add --model "
+            "flow-matching, or leave it out"
+        )
+    if config.consistency and not config.one_network:
+        raise ValueError("--consistency relates the horizons of one network; add --one-network")
     shape = _given(kl_weight=config.kl_weight, latent=config.latent)
-    return replace(
+    recipe = replace(
         CPU,
         model=VAEConfig(**shape) if config.model == "vae" else MODELS[config.model],
         loss=loss if config.n_step is None else replace(cast(CETD, loss), n_step=config.n_step),
@@ -61,6 +72,9 @@ def recipe_of(config: WorldConfig) -> Recipe:
         learning_rate=config.learning_rate,
         decay=config.decay,
     )
+    if config.one_network:
+        any_horizon(recipe, config.gamma, config.consistency)  # raises for shares that are none
+    return recipe
 
 
 def note_on_rates(recipe: Recipe, has_more_steps: bool) -> str:

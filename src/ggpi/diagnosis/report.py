@@ -20,6 +20,7 @@ from ggpi.diagnosis.health import (
 )
 from ggpi.diagnosis.measures import compare, measure, value_mse
 from ggpi.diagnosis.samples import draw_at
+from ggpi.diagnosis.teaching import beside_teacher, checked_teacher
 from ggpi.diagnosis.truth import RECORDED, VISITED, Source, Truth, recorded_futures, true_futures
 from ggpi.diagnosis.verdict import judge
 from ggpi.ghm.base import GHMs
@@ -36,6 +37,7 @@ def diagnose(
     num_pairs: int = 16,
     num_samples: int = 256,
     keys: Sequence[str] | None = None,
+    teacher: GHMs | None = None,
     seed: int = 0,
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """Numbers by policy and horizon: `numbers["up"]["0.9"]["energy"]`; None takes the models' own policies.
@@ -53,10 +55,13 @@ def diagnose(
         num_pairs: pairs (x, a) at which samples and true futures are compared.
         num_samples: samples and futures at each pair.
         keys: of dictionary observations, the parts that make the state.
+        teacher: the models that these were distilled from. `teacher_energy` is the energy distance to its samples, and
+            `energy_of_teacher` that of its samples to the truth.
     """
     policies = ghms.policies if policies is None else policies
     if len(policies) != len(ghms.policies):
         raise ValueError(f"there are models of {len(ghms.policies)} policies, got {len(policies)} policies")
+    teacher = None if teacher is None else checked_teacher(ghms, teacher)
     horizons = [(ghms.gamma, None), *((ghms.horizon(alpha), alpha) for alpha in ghms.alphas)]
     sizes: dict[str, Any] = {"num_pairs": num_pairs, "num_samples": num_samples, "keys": keys, "seed": seed}
     numbers: dict[str, dict[str, dict[str, Any]]] = {}
@@ -66,6 +71,9 @@ def diagnose(
                 truth = true_futures(env_or_trajectories, policies, k, horizon, **sizes)
                 now = jax.random.fold_in(jax.random.fold_in(key, k), i)
                 about = _about(ghms, policies[k], k, alpha, truth, now)
+                if teacher is not None:
+                    models = ghms.segment(k, alpha), teacher.segment(k, alpha)
+                    about |= beside_teacher(*models, truth, key=jax.random.fold_in(now, 4))
                 numbers.setdefault(name, {})[f"{horizon:g}"] = about
                 advance(k * len(horizons) + i + 1, name)
     return numbers

@@ -96,6 +96,7 @@ def evaluate_states_sampled(
 def _sampler_of(models: GHMs | Sampler, gsps: GSPs) -> Sampler:
     if not isinstance(models, GHMs):
         return models
+    models = models.supporting(gsps.alphas)
     models.check(gsps)
     return models.sampler()
 

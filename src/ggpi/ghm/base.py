@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -15,11 +15,13 @@ import numpy as np
 from ggpi._jax.batching import stack
 from ggpi._jax.shapes import Lead, check_policy, check_shape
 from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.conditioned import Conditioned
 from ggpi.ghm.exact import ExactGHM, tabular_sampler
 from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
 from ggpi.ghm.tabular import TabularGHM
 from ggpi.mdp.tabular import TabularMDP, check_gamma
 from ggpi.policies.bank import PolicyBank
+from ggpi.policies.family import codes_of, family_codes
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.objects import Foreign
 from ggpi.storage.reading import short
@@ -34,7 +36,8 @@ Models = eqx.Module | Sequence[ExactGHM]
 class GHMs:
     """`models` are the μ^π of all policies at each horizon: at γ, then at β = γ(1−α) for each α, in this order.
 
-    `one_step` is a learned P(·|x, a), the model at horizon 0, which is the same for all policies.
+    `one_step` is a learned P(·|x, a), the model at horizon 0, which is the same for all policies. Where one network
+    has the models of all horizons, `with_alpha`, `with_gamma` and `with_policies` give others than those in `models`.
     """
 
     policies: Sequence[Any]
@@ -42,6 +45,51 @@ class GHMs:
     alphas: tuple[float, ...]
     models: tuple[Any, ...]
     one_step: Any = None
+
+    def __post_init__(self):
+        if self.network is not None and not any(isinstance(policy, Foreign) for policy in self.policies):
+            self.network.check_codes(codes_of(self.policies))
+
+    @property
+    def network(self) -> Conditioned | None:
+        """The network that has the models of all horizons; None for models that were trained apart."""
+        return self.models[0] if self.models and isinstance(self.models[0], Conditioned) else None
+
+    def with_alpha(self, alpha: Scalar | Sequence[Scalar]) -> GHMs:
+        """Models for other switching probabilities, from the network for all horizons."""
+        return self._at(self.gamma, tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist())))
+
+    def with_gamma(self, gamma: Scalar) -> GHMs:
+        """Models for another discount, up to the one that the network was trained for, and the same α's."""
+        return self._at(check_gamma(gamma), self.alphas)
+
+    def with_policies(self, policies: Sequence[Any]) -> GHMs:
+        """Models of other members of the family π(·|x, z) that the network was trained on."""
+        network = self._shared().with_codes(family_codes(policies))
+        models = tuple(map(network.at_horizon, self.horizons))
+        return replace(self, policies=tuple(policies), models=models)
+
+    def of_any_policy(self, alpha: float | None = None) -> AbstractGHM:
+        """The model of a policy that is not known, the mixture of those that were trained; horizons as in `segment`."""
+        return self._shared().of_any_policy(self.horizon(alpha))
+
+    def supporting(self, alphas: Iterable[float]) -> GHMs:
+        """These models, or those of the network for further switching probabilities."""
+        missing = sorted(set(alphas) - set(self.alphas))
+        return self.with_alpha((*self.alphas, *missing)) if missing and self.network else self
+
+    def _shared(self) -> Conditioned:
+        if self.network is None:
+            raise ValueError(
+                f"these models were trained apart, at the horizons {list(self.horizons)} only; "
+                'ggpi.fit(…, alpha="any") trains one network for all of them'
+            )
+        return self.network
+
+    def _at(self, gamma: float, alphas: tuple[float, ...]) -> GHMs:
+        network = self._shared()
+        horizons = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
+        return replace(self, gamma=gamma, alphas=alphas, models=tuple(map(network.at_horizon, horizons)))
 
     def segment(self, policy: int, alpha: float | None) -> Any:
         """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None)."""
@@ -68,12 +116,13 @@ class GHMs:
                 f"the switching policies name base policy {gsps.num_policies - 1}, "
                 f"but there are {len(self.policies)} (0 to {len(self.policies) - 1})"
             )
-        for alpha in {alpha for gsp in gsps for alpha in gsp.alphas}:
+        for alpha in gsps.alphas:
             self._place(alpha)
 
     def lead_of(self, field: str) -> Lead:
-        """Learned models are stacked over policies."""
-        return (len(self.policies),) if field == "models" and self._is_stacked else ()
+        """Learned models are stacked over policies, unless they share a network."""
+        is_stacked = self._is_stacked and self.network is None
+        return (len(self.policies),) if field == "models" and is_stacked else ()
 
     @property
     def _is_stacked(self) -> bool:
@@ -184,6 +233,8 @@ def upgraded_from_1(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_policy(models: Any, policy: int) -> Any:
+    if isinstance(models, Conditioned):
+        return models.at(models.condition[policy])
     if isinstance(models, eqx.Module):
         return jax.tree.map(lambda leaf: leaf[policy], models)
     return models[policy]
@@ -193,6 +244,8 @@ def _stacked(models: Models, policies: Sequence[Any]) -> eqx.Module:
     if isinstance(models, TabularGHM):
         mus = np.asarray(models.mu, float)
         return stack([tabular_sampler(*pair) for pair in zip(mus, policies, strict=True)])
+    if isinstance(models, Conditioned):
+        return models.stacked()
     if isinstance(models, eqx.Module):
         return models
     return stack([model.sampler if isinstance(model, ExactGHM) else model for model in models])
@@ -200,7 +253,8 @@ def _stacked(models: Models, policies: Sequence[Any]) -> eqx.Module:
 
 def _joined(groups: Sequence[Models]) -> Models:
     if isinstance(groups[0], eqx.Module):
-        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *groups)
+        apart = [group.stacked() if isinstance(group, Conditioned) else group for group in groups]
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *apart)
     return tuple(model for group in groups for model in cast("Sequence[ExactGHM]", group))
 
 

@@ -84,6 +84,14 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.models.td_flows",
         "Flow matching by temporal differences at γ = 0.99, against VAEs and spline flows",
     ),
+    "horizons": (
+        "ggpi.lab.models.horizons",
+        "One network for all horizons, with and without consistency, against one per horizon",
+    ),
+    "one-pass": (
+        "ggpi.lab.models.one_pass",
+        "A student that samples in one pass: energy distance and samples per second by solver steps",
+    ),
     "ghm-vs-one-step": (
         "ggpi.lab.models.one_step",
         "Fig 17: a GHM against a one-step model unrolled for a geometric time",

@@ -28,13 +28,15 @@ from ggpi.data import StateSpec, Transitions
 from ggpi.data.memory import is_mapped, within_memory
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.conditioned import Conditioned
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.flow_losses import DirectLoss, NextStateCFM, PathLoss
+from ggpi.learning.horizons import AnyHorizon
 from ggpi.learning.log import Callback, Report, TrainingLog
-from ggpi.learning.loop import run_chunk, score
+from ggpi.learning.loop import Training, TrainState, run_chunk, score
 from ggpi.learning.losses import CEMC, CETD, Loss
 from ggpi.learning.preparation import Inputs, new_training
-from ggpi.learning.recipe import CPU, ModelConfig, Recipe, changed
+from ggpi.learning.recipe import CPU, ModelConfig, Recipe, any_horizon, changed
 from ggpi.learning.targets import warn_if_loose
 from ggpi.mdp.tabular import check_gamma
 from ggpi.policies.checks import check_policies, listed, space_of
@@ -55,10 +57,11 @@ def fit(
     data: Transitions,
     *,
     gamma: Scalar,
-    alpha: Scalar | Sequence[Scalar],
+    alpha: Scalar | Sequence[Scalar] | str,
     recipe: Recipe = CPU,
     spec: StateSpec | None = None,
     out: str | Path | None = None,
+    consistency: float = 0.0,
     model: str | ModelConfig | None = None,
     loss: str | Loss | None = None,
     steps: int | None = None,
@@ -79,10 +82,13 @@ def fit(
         data: transitions of state vectors. Of memory-mapped ones larger than 1 GB random whole episodes are used,
             with a warning; to use more, load them with `ggpi.data.within_memory(data, gigabytes)` first.
         gamma: the discount γ, which is the horizon of a plan's last segment.
-        alpha: the probability of a switch after each step; several give models for each, () none.
+        alpha: the probability of a switch after each step; several give models for each, () none. "any" trains one
+            flow-matching or diffusion network for all policies and all horizons up to γ: the models accept any α, and
+            `ghms.with_gamma` any smaller γ.
         recipe: model, loss and the numbers of the optimiser; `CPU` and `PAPER` are in `ggpi.learning.recipe`.
         spec: names of the state's coordinates, and which of them are positions or rotations.
         out: directory of this training; one process at a time may write to it.
+        consistency: with alpha="any", the share of rows that are trained through a shorter horizon, such as 0.25.
         model: instead of the recipe's: "vae", "flow", "flow-matching", "diffusion", or a config with `build`.
         loss: instead of the recipe's: "cetd", "cemc", "ll2td"; for flow matching "td2-cfm" (its default), "td-cfm",
             "td-cfm-c", "mc-cfm"; for diffusion "td2-dd" (its default), "td-dd"; or any `ggpi.learning.losses.Loss`.
@@ -98,9 +104,11 @@ def fit(
     policies, key = listed(policies), checked_key(key)
     numbers = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate}
     recipe = changed(recipe, model=model, loss=loss, **numbers)
-    gamma, alphas = check_gamma(gamma), tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
+    gamma, alphas = check_gamma(gamma), _alphas(alpha)
+    recipe = _for_horizons(recipe, alpha, gamma, consistency)
     segments = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
-    horizons = tuple(dict.fromkeys(segments))
+    loss_of_all = recipe.loss if isinstance(recipe.loss, AnyHorizon) else None
+    horizons = loss_of_all.horizons if loss_of_all else tuple(dict.fromkeys(segments))
     spec = spec or StateSpec(tuple(f"x{i}" for i in range(np.shape(data.state)[-1])))
     if is_mapped(data):
         data = within_memory(data, MEMORY, seed=int(jax.random.key_data(key)[-1]))
@@ -111,22 +119,51 @@ def fit(
         log = TrainingLog(Path(out) if out else None, fingerprint)
         names = [getattr(policy, "name", type(policy).__name__) for policy in policies]
         labels = [f"{name} {horizon:g}" for horizon in horizons for name in names]
-        trained = _train(inputs, log, labels, callbacks, "fit")
-        count = len(policies)
-        groups = {h: part_of(trained, slice(i * count, (i + 1) * count)) for i, h in enumerate(horizons)}
+        trained = train(*new_training(inputs), log, labels, callbacks, "fit")
         one_step = None
         if inputs.num_actions is not None:
             log = TrainingLog(Path(out) / "one-step" if out else None, fingerprint)
             one_step = _fit_one_step(inputs, log, callbacks)
-        ghms = GHMs(policies, gamma, alphas, tuple(groups[h] for h in segments), one_step)
+        ghms = GHMs(policies, gamma, alphas, by_horizon(trained, horizons, segments), one_step)
         if out:
             save(Path(out) / "models", ghms)
         return ghms
 
 
+def _alphas(alpha: Scalar | Sequence[Scalar] | str) -> tuple[float, ...]:
+    if isinstance(alpha, str):
+        if alpha != "any":
+            raise ValueError(f'alpha is a probability, several, or "any"; got {alpha!r}')
+        return ()
+    return tuple(dict.fromkeys(reals(alpha, "α").ravel().tolist()))
+
+
+def _for_horizons(recipe: Recipe, alpha: object, gamma: float, consistency: float) -> Recipe:
+    """The recipe of one network for all horizons, or of models that are trained apart."""
+    if isinstance(alpha, str):
+        return any_horizon(recipe, gamma, consistency)
+    if consistency:
+        raise ValueError(
+            "consistency relates the horizons of one network, and these models are trained apart: use "
+            f'alpha="any", or consistency=0 instead of {consistency:g}'
+        )
+    return recipe
+
+
+def by_horizon(
+    trained: AbstractGHM, horizons: Sequence[float], segments: Sequence[float]
+) -> tuple[AbstractGHM, ...]:
+    """The models of all policies at the horizon of each segment."""
+    if isinstance(trained, Conditioned):
+        return tuple(map(trained.at_horizon, segments))
+    count = len(jax.tree.leaves(trained)[0]) // len(horizons)
+    return tuple(part_of(trained, slice(i * count, (i + 1) * count)) for i in map(horizons.index, segments))
+
+
 def _check(inputs: Inputs, is_saved: bool) -> None:
     """Raises for everything that would only fail later, before any training."""
     policies, data, loss = inputs.policies, inputs.data, inputs.recipe.loss
+    loss = loss.loss if isinstance(loss, AnyHorizon) else loss
     inputs.check()
     check_policies(policies, np.asarray(data.state[:1], np.float32), space_of(data, policies), "the data")
     if is_saved:
@@ -137,20 +174,24 @@ def _check(inputs: Inputs, is_saved: bool) -> None:
 
 def _fit_one_step(inputs: Inputs, log: TrainingLog, callbacks: Sequence[Callback]) -> AbstractGHM:
     """The model at horizon 0, of all transitions: the next state does not depend on the policy."""
-    is_regression = isinstance(inputs.recipe.loss, PathLoss | DirectLoss)
+    is_regression = isinstance(inputs.recipe.loss, PathLoss | DirectLoss | AnyHorizon)
     recipe = replace(inputs.recipe, loss=NextStateCFM() if is_regression else CETD(n_step=1))
     key = jax.random.fold_in(inputs.key, 2**31 - 3)
     inputs = replace(inputs, policies=inputs.policies[:1], horizons=(0.0,), recipe=recipe, key=key)
-    return part_of(_train(inputs, log, ["next state"], callbacks, "next state"), 0)
+    return part_of(train(*new_training(inputs), log, ["next state"], callbacks, "next state"), 0)
 
 
-def _train(
-    inputs: Inputs, log: TrainingLog, labels: Sequence[str], callbacks: Sequence[Callback], what: str
+def train(
+    training: Training,
+    state: TrainState,
+    log: TrainingLog,
+    labels: Sequence[str],
+    callbacks: Sequence[Callback],
+    what: str,
 ) -> AbstractGHM:
     """The stacked models after all steps; what a directory holds of them already is not repeated."""
-    recipe = inputs.recipe
+    recipe = training.recipe
     with progress(recipe.steps, what) as advance:
-        training, state = new_training(inputs)
         state, done = log.resume(state, recipe.steps)
 
         def report(loss: np.ndarray | None = None, held_out: np.ndarray | None = None, rate: float = 0.0):

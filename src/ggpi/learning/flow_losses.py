@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Num
 from ggpi._jax.random import quick
 from ggpi.data import Transitions
 from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.conditioned import over_paths
 from ggpi.ghm.paths import AbstractPathGHM
 from ggpi.learning.losses import Batch, Problem, Step, act, running_mean
 from ggpi.learning.shares import Share, compose, spread_times
@@ -83,9 +84,9 @@ class PathLoss(ABC):
         state = problem.data.state[ahead.rows]
 
         def moved(slow: AbstractPathGHM, x: Array, reached: Array, acted: Array, key: Key) -> Points:
-            return self._moved(slow, x, reached, acted, t, key=key)
+            return self.moved(slow, x, reached, acted, t, key=key)
 
-        far = jax.vmap(moved)(following_paths(slow), state, ahead.reached, acted, keys)
+        far = over_paths(moved, slow, state, ahead.reached, acted, keys)
         return regression(models, problem, [direct, ahead], t, [near, far])
 
     def slow_copy(self, slow: AbstractGHM | None, models: AbstractGHM, step: Step) -> AbstractGHM | None:
@@ -94,7 +95,7 @@ class PathLoss(ABC):
         rate = jnp.maximum(1 - self.ema_decay, 9 / (10.0 + step))
         return running_mean(slow, models, rate)
 
-    def _moved(
+    def moved(
         self,
         slow: AbstractPathGHM,
         state: Float[Array, "B D"],
@@ -224,13 +225,6 @@ class NextStateCFM(DirectLoss):
         return n_step_dataset(data, num_policies, 1)
 
 
-def following_paths(models: AbstractGHM) -> AbstractPathGHM:
-    """The models, if they follow a path; else raises."""
-    if not isinstance(models, AbstractPathGHM):
-        raise TypeError(f"a field is regressed, which a {type(models).__name__} does not have")
-    return models
-
-
 def on_path(
     model: AbstractPathGHM, t: Float[Array, "n"], target: Float[Array, "B D"], noise: Float[Array, "..."]
 ) -> Points:
@@ -254,7 +248,7 @@ def direct_points(
     def one(model: AbstractPathGHM, state: Array, target: Array, noise: Array) -> Points:
         return on_path(model, t, model.frame.change(state, target), noise)
 
-    return jax.vmap(one)(following_paths(models), state, direct.reached, noise)
+    return over_paths(one, models, state, direct.reached, noise)
 
 
 def regression(
@@ -273,5 +267,5 @@ def regression(
         found = model.field(y, t[:, None], model.encode(state, action))
         return ((found - v) ** 2).sum(axis=-1).mean(axis=0)
 
-    errors = jax.vmap(one)(following_paths(models), batch.state, batch.action, y, v)
+    errors = over_paths(one, models, batch.state, batch.action, y, v)
     return (weight * errors).sum(axis=1), batch

@@ -32,6 +32,8 @@ class Training(eqx.Module):
     """The same policies and horizons with the data that are only used to score."""
     key: Key
     recipe: Recipe = eqx.field(static=True)
+    teacher: AbstractGHM | None = None
+    """Finished models that targets come from, instead of those that are trained."""
 
 
 class TrainState(eqx.Module):
@@ -91,12 +93,12 @@ def _run(chunk: _Chunk, state: TrainState) -> tuple[TrainState, Float[Array, "n 
 def score(training: Training, models: AbstractGHM) -> Float[Array, "M"]:
     """The loss of each model on the held-out data, always with the same draws."""
     loss, key = training.recipe.loss, jax.random.fold_in(training.key, 2**31 - 2)
-    return loss.batch(models, models, training.held_out, SCORED, key=key)[0]
+    return loss.batch(models, training.teacher or models, training.held_out, SCORED, key=key)[0]
 
 
 def _step(training: Training, state: TrainState, i: Int[Array, ""]) -> tuple[TrainState, Float[Array, "M"]]:
     recipe, key = training.recipe, jax.random.fold_in(training.key, i)
-    slow = state.models if state.slow is None else state.slow
+    slow = training.teacher or state.slow or state.models
 
     @functools.partial(eqx.filter_value_and_grad, has_aux=True)
     def total(models: AbstractGHM) -> tuple[Float[Array, ""], tuple[Float[Array, "M"], Batch]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import equinox as eqx
@@ -18,13 +18,17 @@ from jaxtyping import Array
 from ggpi._jax.batching import stack
 from ggpi._jax.jit import fast_jit
 from ggpi.data import StateSpec, Transitions
+from ggpi.ghm.abstract import AbstractGHM
+from ggpi.ghm.conditioned import conditioned, following_path
 from ggpi.ghm.coordinates import Frame, fit_frame
+from ggpi.learning.horizons import AnyHorizon
 from ggpi.learning.loop import Training, TrainState, initial_state
 from ggpi.learning.losses import Problem
 from ggpi.learning.recipe import Recipe, check_suited
 from ggpi.learning.targets import Dataset
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.checks import space_of
+from ggpi.policies.family import codes_of
 from ggpi.types import Actor, Key
 
 FRAME_ROWS = 20_000
@@ -82,21 +86,47 @@ class Inputs:
 
 
 def new_training(inputs: Inputs) -> tuple[Training, TrainState]:
-    """Data on the device, and models of every policy at every horizon, horizon by horizon."""
-    recipe, key, count = inputs.recipe, inputs.key, len(inputs.policies)
-    kept, datasets = _datasets(inputs.data, count, inputs.horizons, recipe, key)
-    num_actions = inputs.num_actions
-    frames = [
-        _frame(kept, horizon, inputs.spec, recipe, num_actions)
-        for horizon in inputs.horizons
-        for _ in inputs.policies
-    ]
-    keys = jax.random.split(jax.random.fold_in(key, 2**31 - 1), len(frames))
-    built = [recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)]
+    """Data on the device, and fresh models."""
+    build = _shared if isinstance(inputs.recipe.loss, AnyHorizon) else _stacked
+    return training_of(inputs, build)
+
+
+def training_of(
+    inputs: Inputs, build: Callable[[Inputs, Transitions], AbstractGHM]
+) -> tuple[Training, TrainState]:
+    """Data on the device, and models made from inputs and the transitions to train on."""
+    recipe, count = inputs.recipe, len(inputs.policies)
+    kept, datasets = _datasets(inputs.data, count, inputs.horizons, recipe, inputs.key)
     bank = PolicyBank(tuple(inputs.policies))
     betas = jnp.repeat(jnp.asarray(inputs.horizons, jnp.float32), count)
     problem, held_out = (Problem(dataset, bank, betas) for dataset in datasets)
-    return Training(problem, held_out, key, recipe), initial_state(stack(built), recipe)
+    return Training(problem, held_out, inputs.key, recipe), initial_state(build(inputs, kept), recipe)
+
+
+def _stacked(inputs: Inputs, data: Transitions) -> AbstractGHM:
+    """Models of every policy at every horizon, horizon by horizon."""
+    recipe, num_actions = inputs.recipe, inputs.num_actions
+    frames = [
+        _frame(data, horizon, inputs.spec, recipe, num_actions)
+        for horizon in inputs.horizons
+        for _ in inputs.policies
+    ]
+    keys = jax.random.split(_weight_key(inputs), len(frames))
+    return stack([recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)])
+
+
+def _shared(inputs: Inputs, data: Transitions) -> AbstractGHM:
+    """One network for every policy and all horizons up to the first."""
+    recipe, largest = inputs.recipe, inputs.horizons[0]
+    num_models = len(inputs.horizons) * len(inputs.policies)
+    frame = _frame(data, largest, inputs.spec, recipe, inputs.num_actions)
+    model_key, shift_key = jax.random.split(_weight_key(inputs))
+    built = following_path(recipe.model.build(frame, key=model_key))
+    return conditioned(built, jnp.asarray(codes_of(inputs.policies)), largest, num_models, key=shift_key)
+
+
+def _weight_key(inputs: Inputs) -> Key:
+    return jax.random.fold_in(inputs.key, 2**31 - 1)
 
 
 def _datasets(

@@ -14,7 +14,8 @@ from ggpi.ghm.flow_matching import FlowMatching, FlowMatchingConfig
 from ggpi.ghm.paths import AbstractPathGHM
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.vae import VAEConfig
-from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM
+from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM, PathLoss
+from ggpi.learning.horizons import AnyHorizon
 from ggpi.learning.losses import CEMC, CETD, LL2TD, Loss
 from ggpi.types import Key, whole
 
@@ -120,8 +121,21 @@ def changed(
     )
 
 
+def any_horizon(recipe: Recipe, largest: float, consistency: float = 0.0) -> Recipe:
+    """The recipe for one network at all horizons up to the largest; a default that has none becomes flow matching."""
+    if recipe.model == MODELS["vae"] and recipe.loss == LOSSES["cetd"]:
+        recipe = changed(recipe, model="flow-matching", loss=None)
+    if not isinstance(recipe.loss, PathLoss):
+        raise TypeError(
+            'alpha="any" trains one flow-matching or diffusion network by a loss that bootstraps: use '
+            f'model="flow-matching" and loss="td2-cfm", got the loss {type(recipe.loss).__name__}'
+        )
+    return dataclasses.replace(recipe, loss=AnyHorizon(recipe.loss, largest, consistency))
+
+
 def check_suited(loss: Loss, model: AbstractGHM) -> None:
     """Raises for a loss that a model cannot be trained with."""
+    loss = loss.loss if isinstance(loss, AnyHorizon) else loss
     name, kind = type(loss).__name__, type(model).__name__
     for losses, needed, why, advice in (
         (LL2TD, AbstractDensity, "needs densities", "use a flow"),

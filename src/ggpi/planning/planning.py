@@ -65,6 +65,7 @@ def posed(planner: AbstractPlanner, sampler: GHMs | Sampler, reward: Reward, sta
         raise ValueError(f"{type(planner).__name__} has no set of switching policies: give it gsps=")
     plans = planner.gsps if isinstance(planner.gsps, Plans) else plans_of(planner.gsps)
     if isinstance(sampler, GHMs):
+        sampler = sampler.supporting(alpha for level in plans.levels for alpha in level if alpha)
         if isinstance(planner.gsps, GSPs):
             sampler.check(planner.gsps)
         sampler = sampler.sampler()

@@ -24,6 +24,8 @@ from ggpi.storage.reading import abbreviate, short
 from ggpi.storage.tags import RETIRED, class_of, tag_of, upgrade_of
 from ggpi.storage.verify import PartError, verify
 
+Array = np.ndarray | jax.Array
+
 
 @dataclasses.dataclass(frozen=True)
 class Foreign:
@@ -41,9 +43,9 @@ def save(path: str | Path, value: object) -> None:
         value: An object of this library or of a class that `ggpi.savable` registered; also tuples, lists and
             dictionaries of such objects, arrays and numbers.
     """
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Array] = {}
     structure = _structure(value, "", arrays)
-    save_arrays(path, arrays, {"object": structure})
+    save_arrays(path, {name: np.asarray(array) for name, array in arrays.items()}, {"object": structure})
 
 
 def check_savable(value: object, name: str) -> None:
@@ -119,7 +121,7 @@ def _with_policies(found: Any, policies: tuple[object, ...], path: str | Path) -
     return dataclasses.replace(found, policies=policies)
 
 
-def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def _structure(value: object, name: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -127,10 +129,7 @@ def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.ndarray | jax.Array):
-        while name in arrays:  # dictionary keys such as 1 and "1" have the same name
-            name += "′"
-        arrays[name] = np.asarray(value)
-        return {"array": name, "jax": isinstance(value, jax.Array)}
+        return {"array": _array_name(value, name, arrays), "jax": isinstance(value, jax.Array)}
     if isinstance(value, tuple | list):
         parts = [_structure(part, f"{name}.{i}", arrays) for i, part in enumerate(value)]
         return {"tuple" if isinstance(value, tuple) else "list": parts}
@@ -153,6 +152,17 @@ def _structure(value: object, name: str, arrays: dict[str, np.ndarray]) -> Any:
         f"{name or 'the object'} is a {type(value).__qualname__}, which cannot be saved: register its class with "
         "@ggpi.savable, or give it an attribute `name` to save it by name"
     )
+
+
+def _array_name(array: Array, name: str, arrays: dict[str, Array]) -> str:
+    """The name under which an array is kept; one that several parts share, such as a network, is kept once."""
+    for kept, other in arrays.items():
+        if other is array:
+            return kept
+    while name in arrays:  # dictionary keys such as 1 and "1" have the same name
+        name += "′"
+    arrays[name] = array
+    return name
 
 
 class _Reader:

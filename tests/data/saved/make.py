@@ -28,8 +28,10 @@ from ggpi.envs.point_mass import PointMass
 from ggpi.evaluation.values import QValues
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.conditioned import Conditioned, conditioned
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
+from ggpi.ghm.one_pass import student_of
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM
 from ggpi.ghm.vae import VAEConfig
@@ -139,6 +141,30 @@ def _path_models(config: Any) -> GHMs:
     return replace(ghms, models=tuple(map(rough, ghms.models)))
 
 
+def _one_network(codes: Any) -> Conditioned:
+    """One network for all horizons up to γ, whose last layer is not zero."""
+    (model, _) = _path_models(ggpi.FlowMatchingConfig(width=4, depth=2, num_steps=3)).models
+    model = jax.tree.map(lambda leaf: leaf[0], model)
+    return conditioned(model, jnp.asarray(codes, jnp.float32), GAMMA, len(codes), key=jax.random.key(6))
+
+
+def _shared(network: Conditioned, policies: tuple[Any, ...]) -> GHMs:
+    horizons = GAMMA, GAMMA * (1 - ALPHA)
+    return GHMs(policies, GAMMA, (ALPHA,), tuple(map(network.at_horizon, horizons)))
+
+
+def _family() -> GHMs:
+    codes = [[0.5, 1.0], [0.25, 2.0]]
+    policies = ggpi.policy_family(lambda state, z: z, codes, ([-1, -1], [1, 1]), names=["mine", "yours"])
+    return _shared(_one_network(codes), policies)
+
+
+def _student() -> GHMs:
+    network = _one_network(np.eye(2))
+    network = eqx.tree_at(lambda net: net.model, network, student_of(network.model))
+    return _shared(network, (_linear(), _linear("two")))
+
+
 def _learned_reward() -> LearnedReward:
     rng = np.random.default_rng(3)
     moments = [jnp.asarray(rng.uniform(0.5, 1, size), jnp.float32) for size in (SIZE, SIZE, 2, 2, (), ())]
@@ -208,6 +234,9 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "values": _values,
     "flow-matching-ghms": lambda: _path_models(ggpi.FlowMatchingConfig(width=4, depth=2, num_steps=3)),
     "diffusion-ghms": lambda: _path_models(ggpi.DiffusionConfig(width=4, depth=2, num_steps=3)),
+    "one-network-ghms": lambda: _shared(_one_network(np.eye(2)), (_linear(), _linear("two"))),
+    "family-ghms": _family,
+    "one-pass-ghms": _student,
     "path-recipes": lambda: (
         *(Recipe(ggpi.FlowMatchingConfig(), loss) for loss in (TD2CFM(), TDCFM(), CoupledTDCFM(), MCCFM())),
         *(Recipe(ggpi.DiffusionConfig(), loss) for loss in (TD2DD(), TDDD())),

@@ -52,8 +52,19 @@ def test_from_saved_models_to_a_table(saved, monkeypatch, capsys, truth):
     assert (folder / "figure.png").stat().st_size > 10_000
 
 
+def test_beside_a_teacher(saved, monkeypatch, capsys):
+    monkeypatch.chdir(saved)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["diagnose", "run", "--data", "data.npz", "--teacher", "run"]) == 0
+    assert "to its teacher" in capsys.readouterr().out
+    numbers = json.loads((saved / "results" / "diagnose-run" / "metrics.json").read_text())["up"]["0.4"]
+    assert abs(numbers["teacher_energy"]) < 0.1 * numbers["energy_of_teacher"], "its own teacher"
+
+
 def test_complaints(saved, monkeypatch, capsys):
     monkeypatch.chdir(saved)
+    assert main(["diagnose", "run", "--env", "Pendulum-v1", "--teacher", "nobody"]) == 2
+    assert "nobody" in capsys.readouterr().err
     assert main(["diagnose", "run"]) == 2
     assert "--env ID or --data" in capsys.readouterr().err
     assert main(["diagnose", "nowhere", "--env", "Pendulum-v1"]) == 2

@@ -159,7 +159,21 @@ def test_options_reach_the_training(folder, capsys, monkeypatch):
     assert fit(*given[:-1], "diffusion", "--model", "diffusion", "--loss", "td-dd") == 130
     assert said["recipe"] == Recipe(ggpi.DiffusionConfig(), TDDD())
     assert fit(*given[:-1], "plain") == 130
-    assert said["recipe"] == Recipe()
+    assert said["recipe"] == Recipe() and said["alpha"] == 0.1
+    assert fit(*given[:-1], "one", "--one-network", "--consistency", ".25") == 130
+    assert said["recipe"] == Recipe(ggpi.FlowMatchingConfig(), TD2CFM())
+    assert (said["alpha"], said["consistency"]) == ("any", 0.25)
+
+
+def test_one_network_for_all_horizons(folder, capsys):
+    given = ["--env", "Pendulum-v1", "--policies", "swing.zip", "brake", *SMALL, "--out", "models"]
+    assert fit(*given, "--one-network", "--batch-size", "32", "--gamma", ".9", "--alpha", "1/9") == 0
+    printed = capsys.readouterr().out
+    assert "horizon 0.9" in printed and "ggpi play models" in printed
+    ghms = ggpi.load("models/models")
+    assert ghms.network is not None and ghms.alphas == (1 / 9,)
+    assert ghms.with_gamma(0.5).with_alpha(0.3).horizons == pytest.approx((0.5, 0.35))
+    assert set(json.loads(Path("models/verdict.json").read_text())["swing"]) == {"0.9", "0.8"}
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy", pytest.param("flat", marks=pytest.mark.slow)])
@@ -305,6 +319,9 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--loss", "td2-cfm"], "--model vae is trained by --loss cetd or cemc, not by td2-cfm"),
         ([*PENDULUM, "--model", "diffusion", "--loss", "td2-cfm"], "is trained by --loss td2-dd or td-dd"),
         ([*PENDULUM, "--model", "gan"], "--model"),
+        ([*PENDULUM, "--consistency", ".25"], "--consistency relates the horizons of one network; add"),
+        ([*PENDULUM, "--one-network", "--consistency", "1"], "consistency is a share from 0 to below 1"),
+        ([*PENDULUM, "--one-network", "--model", "flow"], "--one-network is trained by the losses td-cfm"),
         (["--env", "Pendulum-v1", "--policies", "swing.zip:missing.pkl"], "missing.pkl"),
         ([*PENDULUM, "--relative", "x"], "no part of the state is called 'x'; there are cos, sin, speed"),
         ([*PENDULUM, "--names", "a,b,c,d"], "--names are different names of the state's 3 coordinates"),

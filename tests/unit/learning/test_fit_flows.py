@@ -8,6 +8,7 @@ import pytest
 
 import ggpi
 import ggpi.ghm.vae
+from drifts import DATA, DIFFUSION, FLOW, KEY, POLICIES, leaves
 from ggpi.ghm.diffusion import Diffusion
 from ggpi.ghm.flow_matching import FlowMatching
 from ggpi.learning.fitting import fit
@@ -15,21 +16,6 @@ from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, NextSta
 from ggpi.learning.log import TrainingLog
 from ggpi.learning.losses import CEMC, CETD, LL2TD
 from ggpi.learning.recipe import CPU, Recipe, changed
-
-FLOW, DIFFUSION = ggpi.FlowMatchingConfig(width=16, depth=1), ggpi.DiffusionConfig(width=16, depth=1)
-
-
-KEY = jax.random.key(0)
-
-
-class Drift(eqx.Module):
-    """Steps of about `mean` on a line."""
-
-    mean: jax.Array
-    name: str
-
-    def sample(self, state, *, key):
-        return jnp.clip(self.mean + 0.1 * jax.random.normal(key, (1,)), -1, 1)
 
 
 class Still(eqx.Module):
@@ -39,27 +25,6 @@ class Still(eqx.Module):
 
     def sample(self, state, *, key):
         return self.action
-
-
-POLICIES = [Drift(jnp.array([0.5]), "right"), Drift(jnp.array([-0.5]), "left")]
-
-
-def walks(num_episodes=20, num_steps=40):
-    rng = np.random.default_rng(0)
-    behaviour = np.repeat(rng.integers(2, size=(num_episodes, 1)), num_steps, axis=1)
-    action = np.where(behaviour == 0, 0.5, -0.5) + 0.1 * rng.normal(size=behaviour.shape)
-    end = np.cumsum(action, axis=1)
-    episode, step = (part.ravel() for part in np.indices(behaviour.shape))
-    vectors = [part.reshape(-1, 1).astype(np.float32) for part in (end - action, action, end)]
-    last = step == num_steps - 1
-    return ggpi.Transitions(*vectors, last & False, last, behaviour.ravel(), episode, step)
-
-
-DATA = walks()
-
-
-def leaves(ghms):
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(ghms.models, eqx.is_array))]
 
 
 def small(**changes):

@@ -1,0 +1,171 @@
+"""One network against the stack that it replaces, and planning with a student against planning with a VAE.
+
+Training: four policies of the point mass at γ = 0.95 and α = 0.2, eight models in the stack. Both are trained by
+TD²-CFM with the same width and data, the network with smaller batches and fewer updates. Quality is the energy distance
+to simulated futures, the mean over both horizons of all policies, taken along the way and off the clock. A network that
+is as good at the end and took less time has the larger throughput at equal quality.
+
+Planning: one state of the ant, depth 2, four policies, 100 samples; the shipped VAEs, and students of flow-matching
+models with their frames. Rounds alternate, and the best of each counts.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import ggpi
+from ggpi._jax.batching import stack
+from ggpi.diagnosis.distances import energy_distance
+from ggpi.diagnosis.measures import clouds
+from ggpi.diagnosis.samples import draw_each
+from ggpi.diagnosis.truth import Truth, simulate_pairs
+from ggpi.envs import GymVectorEnv, PointMass
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.conditioned import Conditioned
+from ggpi.ghm.one_pass import student_of
+from ggpi.learning.flow_losses import TD2CFM
+from ggpi.learning.recipe import Recipe
+from ggpi.policies import direction_policies
+
+GAMMA, ALPHA = 0.95, 0.2
+HORIZONS = GAMMA, GAMMA * (1 - ALPHA)
+KEY = jax.random.key(0)
+SAMPLES, DEPTH = 100, 2
+
+
+class Watch:
+    """A callback that measures quality every so many steps, with the clock stopped."""
+
+    def __init__(self, truths: list[list[Truth]], every: int, num_samples: int):
+        self.truths, self.every, self.num_samples = truths, every, num_samples
+        self.rows: list[tuple[int, float, float]] = []
+        self.seconds, self.begun = 0.0, None
+
+    def __call__(self, report) -> None:
+        now = time.perf_counter()
+        if self.begun is not None:
+            self.seconds += now - self.begun
+        if report.step and report.step % self.every == 0:
+            self.rows.append((report.step, self.seconds, self.energy(report.models)))
+        self.begun = time.perf_counter() if report.step else None  # the first chunk compiles
+
+    def energy(self, models) -> float:
+        """The mean over horizons, policies and starts."""
+        count = len(self.truths[0])
+        if isinstance(models, Conditioned):
+            stacks = [models.at_horizon(horizon).stacked() for horizon in HORIZONS]
+        else:
+            stacks = [
+                jax.tree.map(lambda leaf, i=i: leaf[i * count : (i + 1) * count], models) for i in range(2)
+            ]
+        found = []
+        for models_at, truths in zip(stacks, self.truths, strict=True):
+            for k, truth in enumerate(truths):
+                one = jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], models_at)
+                drawn = draw_each(one, truth.state, truth.action, self.num_samples, key=KEY)[0]
+                pairs = zip(clouds(truth, truth.future), clouds(truth, drawn), strict=True)
+                found.append(np.mean([energy_distance(x, y) for x, y in pairs]))
+        return float(np.mean(found))
+
+
+def world() -> tuple[PointMass, list]:
+    return PointMass(force=0.005), list(direction_policies())
+
+
+def truths(num_starts: int, num_samples: int) -> list[list[Truth]]:
+    """By horizon and policy."""
+    env, policies = world()
+    seen = ggpi.collect(GymVectorEnv(env, 32), policies, 32 * 200, switch_every=40, seed=1)
+    rows = seen[np.random.default_rng(0).choice(len(seen), num_starts, replace=False)]
+    pair = rows.state, rows.action
+    return [
+        [
+            Truth(*pair, simulate_pairs(env, policy, *pair, horizon, num_samples, seed=2))
+            for policy in policies
+        ]
+        for horizon in HORIZONS
+    ]
+
+
+def training(
+    stack_steps: int = 1500,
+    network_steps: int = 1500,
+    every: int = 500,
+    num_steps: int = 30_000,
+    num_starts: int = 4,
+) -> dict:
+    """Steps, seconds and energy distances along both trainings, and how they compare at the end."""
+    env, policies = world()
+    data = ggpi.collect(GymVectorEnv(env, 32), policies, num_steps, switch_every=40, seed=0)
+    aims = truths(num_starts, 256)
+    loss = TD2CFM(n_step=20, ema_decay=0.95)
+    recipe = Recipe(ggpi.FlowMatchingConfig(width=96, depth=2), loss, chunk=50)
+    curves = {}
+    for name, alpha, batch, steps in (
+        ("stack", ALPHA, 256, stack_steps),
+        ("network", "any", 64, network_steps),
+    ):
+        watch = Watch(aims, every, 256)
+        given = replace(recipe, batch_size=batch, steps=steps)
+        ggpi.fit(policies, data, gamma=GAMMA, alpha=alpha, recipe=given, callbacks=[watch], key=KEY)
+        curves[name] = [dict(zip(("step", "seconds", "energy"), row, strict=True)) for row in watch.rows]
+    theirs, ours = (curves[name][-1] for name in ("stack", "network"))
+    return {
+        "curves": curves,
+        "energy_ratio": ours["energy"] / theirs["energy"],
+        "times_as_fast": theirs["seconds"] / ours["seconds"],
+    }
+
+
+def agent(ghms: GHMs) -> ggpi.GGPIAgent:
+    target = ggpi.rewards.target([5.0, 0.0], 0.5, (0, 1))
+    return ggpi.GGPIAgent(ghms, target, depth=DEPTH, num_samples=SAMPLES)
+
+
+def students(ghms: GHMs, width: int, depth: int) -> GHMs:
+    """Untrained students with the frames of these models."""
+    keys = iter(jax.random.split(KEY, len(ghms.models) * len(ghms.policies)))
+
+    def students_at(models):
+        frames = [jax.tree.map(lambda leaf, k=k: leaf[k], models.frame) for k in range(len(ghms.policies))]
+        shape = ggpi.FlowMatchingConfig(width=width, depth=depth)
+        return stack([student_of(shape.build(frame, key=next(keys))) for frame in frames])
+
+    return replace(ghms, models=tuple(map(students_at, ghms.models)))
+
+
+def planning(rounds: int = 150) -> dict:
+    """Milliseconds of a plan in one state."""
+    vae = ggpi.pretrained("ant-ghms")
+    agents = {
+        "vae": agent(vae),
+        "student 128x3": agent(students(vae, 128, 3)),
+        "student 64x2": agent(students(vae, 64, 2)),
+    }
+    state = np.zeros(vae.models[0].frame.state_size, np.float32)
+    best = dict.fromkeys(agents, np.inf)
+    for i in range(rounds + 1):
+        for name, one in agents.items():
+            begun = time.perf_counter()
+            one.act(state, key=jax.random.fold_in(KEY, i))
+            if i:
+                best[name] = min(best[name], time.perf_counter() - begun)
+    return {name: 1000 * seconds for name, seconds in best.items()}
+
+
+def measure(**sizes) -> dict:
+    rounds = sizes.pop("rounds", 150)
+    return {"training": training(**sizes), "planning_ms": planning(rounds)}
+
+
+if __name__ == "__main__":
+    found = measure()
+    print(json.dumps(found, indent=1))
+    path = Path(__file__).parent / "results" / "one_network.json"
+    path.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,77 @@
+"""Families of policies π(·|x, z): one function of the state and a code z, for many codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ggpi._jax.batching import Function
+from ggpi.policies.action_heads import Head
+from ggpi.policies.functions import Actions, UserFunction, policy_from
+from ggpi.types import Actor, ArrayLike, reals
+
+
+class Coded(eqx.Module):
+    """A function of state and code, with the code filled in."""
+
+    function: Function = eqx.field(static=True)
+    code: Float[Array, "z"]
+
+    def __call__(self, state: Array) -> Any:
+        return self.function(state, self.code)
+
+
+def policy_family(
+    function: Function,
+    codes: ArrayLike,
+    actions: Actions,
+    *,
+    returns: str = "action",
+    names: Sequence[str] | None = None,
+) -> tuple[Head, ...]:
+    """Makes policies from a JAX function of state and code.
+
+    One network of `ggpi.fit(…, alpha="any")` sees the codes, so that it can use what policies have in common.
+
+    Args:
+        function: takes one state and one code [z].
+        codes: the codes [K, z], one for each policy.
+        actions: as in `ggpi.policy_from`.
+        returns: as in `ggpi.policy_from`.
+        names: names of the policies; by default their codes.
+    """
+    codes = reals(codes, "codes")
+    if codes.ndim != 2 or 0 in codes.shape or not np.isfinite(codes).all():
+        raise ValueError(f"codes are finite numbers [K, z], one row for each policy, got shape {codes.shape}")
+    names = names or ["z = " + ", ".join(f"{x:g}" for x in code) for code in codes]
+    if len(names) != len(codes):
+        raise ValueError(f"there are {len(codes)} codes, got {len(names)} names")
+    filled = (Coded(function, jnp.asarray(code, jnp.float32)) for code in codes)
+    return tuple(
+        policy_from(one, actions, returns=returns, name=name) for one, name in zip(filled, names, strict=True)
+    )
+
+
+def codes_of(policies: Sequence[Actor]) -> Float[np.ndarray, "K z"]:
+    """The codes of policies of one family; unit vectors for others."""
+    codes = family_codes(policies)
+    return np.eye(len(policies), dtype=np.float32) if codes is None else codes
+
+
+def family_codes(policies: Sequence[Actor]) -> Float[np.ndarray, "K z"] | None:
+    """The codes of policies of one family; None for others."""
+    found = [_coded(policy) for policy in policies]
+    codes = [np.asarray(one.code) for one in found if one is not None]
+    kinds = {(one.function, one.code.shape) for one in found if one is not None}
+    return np.stack(codes) if len(kinds) == 1 and len(codes) == len(policies) else None
+
+
+def _coded(policy: Actor) -> Coded | None:
+    function = policy.function if isinstance(policy, Head) else None
+    inner = function.code if isinstance(function, UserFunction) else None
+    return inner if isinstance(inner, Coded) else None
