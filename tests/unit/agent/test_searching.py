@@ -84,7 +84,7 @@ def test_the_default_depends_on_the_size_of_the_set_and_the_budget():
     small, large = ggpi.compositions(4, 4, 0.5), ggpi.compositions(4, 5, 0.5)
     assert isinstance(default_planner(small, 100), Exhaustive)
     assert isinstance(default_planner(large, 100), SequentialHalving)
-    assert isinstance(default_planner(large, 10), Exhaustive)
+    assert isinstance(default_planner(large, 3), Exhaustive)
 
 
 def test_bad_input(ghms, halving):

@@ -208,7 +208,7 @@ def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
         log.checkpoint(state, 1, is_last=True)
         return state.models
 
-    monkeypatch.setattr("ggpi.learning.fitting._train", stops)
+    monkeypatch.setattr("ggpi.learning.fitting.train", stops)
     for policy in (gaussian(1.0), gaussian(1.0)):
         fit([policy], DATA, gamma=0.9, alpha=0.5, key=KEY, model=SMALL, out=tmp_path)
     with pytest.raises(ValueError, match="other data, policies or settings"):
@@ -260,7 +260,7 @@ def test_models_are_saved_and_loaded(tmp_path):
 @pytest.fixture
 def untrained(monkeypatch):
     """fit gives its fresh models."""
-    monkeypatch.setattr("ggpi.learning.fitting._train", lambda inputs, *rest: new_training(inputs)[1].models)
+    monkeypatch.setattr("ggpi.learning.fitting.train", lambda inputs, *rest: new_training(inputs)[1].models)
 
 
 def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):

@@ -65,7 +65,7 @@ def displaced():
 @pytest.mark.parametrize("loss", [TDCFM(), CoupledTDCFM(), TD2CFM()])
 def test_points_are_moved_from_the_next_state_to_this_one(loss):
     model, state, reached = displaced()
-    points = loss._moved(model, state, reached, reached, times(), key=jax.random.key(2))
+    points = loss.moved(model, state, reached, reached, times(), key=jax.random.key(2))
     assert mass_below(model, points) == pytest.approx(EXPECTED, abs=0.005)
 
 
