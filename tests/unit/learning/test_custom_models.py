@@ -53,7 +53,7 @@ def test_they_satisfy_the_protocols():
 def test_a_mixture_density_network_learns_the_future():
     """Mean and covariance of μ_β in closed form.
 
-    Over eight seeds of training the largest error of a mean was 0.30 ± 0.11 deviations and that of a deviation 15% ± 4%:
+    Over eight seeds of training the largest error of a mean was 0.30 ± 0.11 deviations, that of a deviation 15% ± 4%:
     the bounds are six standard deviations above, a failure probability of about 1e-9.
     """
     ghms = fitted(page()["ExpectedCETD"]())

@@ -25,7 +25,7 @@ from ggpi.data import StateSpec
 from ggpi.learning.event_file import TensorBoard
 from ggpi.learning.fitting import _warn_if_blank, fit
 from ggpi.learning.log import TrainingLog
-from ggpi.learning.preparation import Inputs, _datasets, new_training
+from ggpi.learning.preparation import Inputs, _datasets
 from ggpi.learning.recipe import Recipe
 from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.storage import arrays as io
@@ -202,8 +202,7 @@ def test_policies_that_act_differently_are_told_apart(one, other):
 
 
 def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
-    def stops(inputs, log, *rest):
-        _, state = new_training(inputs)
+    def stops(training, state, log, *rest):
         log.resume(state, 1)
         log.checkpoint(state, 1, is_last=True)
         return state.models
@@ -260,7 +259,7 @@ def test_models_are_saved_and_loaded(tmp_path):
 @pytest.fixture
 def untrained(monkeypatch):
     """fit gives its fresh models."""
-    monkeypatch.setattr("ggpi.learning.fitting.train", lambda inputs, *rest: new_training(inputs)[1].models)
+    monkeypatch.setattr("ggpi.learning.fitting.train", lambda training, state, *rest: state.models)
 
 
 def test_a_discount_of_numpy_is_a_number_like_any_other(tmp_path, untrained):

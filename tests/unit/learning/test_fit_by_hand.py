@@ -64,7 +64,7 @@ def test_frames_have_the_scale_of_their_horizon():
 
 
 def test_models_and_horizons_are_in_one_order(monkeypatch):
-    monkeypatch.setattr("ggpi.learning.fitting.train", lambda inputs, *rest: new_training(inputs)[1].models)
+    monkeypatch.setattr("ggpi.learning.fitting.train", lambda training, state, *rest: state.models)
     training, state = started(walks(), HORIZONS)
     np.testing.assert_allclose(training.problem.betas, np.repeat(HORIZONS, 2))
     assert len({float(leaf.sum()) for leaf in state.models.context}) == 6, "each has weights of its own"
