@@ -44,7 +44,12 @@ def name(page):
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name)
+def marked(page):
+    """Pages other than the README take long together."""
+    return pytest.param(page, id=name(page), marks=() if page.name == "README.md" else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page)])
 def test_code_in_words_runs(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "tests" / "data" / "sb3" / "a2c-cartpole.zip", tmp_path)

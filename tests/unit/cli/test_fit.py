@@ -165,6 +165,7 @@ def test_options_reach_the_training(folder, capsys, monkeypatch):
     assert (said["alpha"], said["consistency"]) == ("any", 0.25)
 
 
+@pytest.mark.slow
 def test_one_network_for_all_horizons(folder, capsys):
     given = ["--env", "Pendulum-v1", "--policies", "swing.zip", "brake", *SMALL, "--out", "models"]
     assert fit(*given, "--one-network", "--batch-size", "32", "--gamma", ".9", "--alpha", "1/9") == 0
