@@ -71,6 +71,7 @@ def plot(metrics: Metrics) -> Figure:
         horizons, metrics["truth"]["emd"], ":", color=style.GREY, linewidth=1, label="true futures"
     )
     axes[0, 1].set_yscale("symlog", linthresh=1.0)
+    axes[0, 1].set_ylim(bottom=0)
     axes[0, 0].legend(fontsize=7, frameon=False)
     axes[0, 0].set_title(metrics["world"], fontsize=9, color=style.INK)
     return canvas

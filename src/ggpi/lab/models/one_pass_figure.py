@@ -56,7 +56,7 @@ def plot(metrics: Metrics) -> Figure:
         )
         for row in solver:
             place = row["rate"], row["energy"]["mean"]
-            ax.annotate(str(row["solver_steps"]), place, (3, 3), textcoords="offset points", fontsize=7)
+            ax.annotate(str(row["solver_steps"]), place, (-3, 5), textcoords="offset points", fontsize=7)
         for row in found["rows"]:
             if not row["solver_steps"]:
                 place = row["rate"], row["energy"]["mean"]
