@@ -15,8 +15,10 @@ from ggpi import planning, rewards
 from ggpi.planning import BranchAndBound, Exhaustive, SequentialHalving, all_plans
 from ggpi.planning.chains import problem_of, returns
 from ggpi.planning.plans import plans_of
+from ggpi.planning.search import moments
 
 GAMMA, ALPHA, STATES = 0.9, 0.3, 6
+KEY = jax.random.key(0)
 
 
 def world(seed=0, num_policies=3, terminal=False, alphas=ALPHA):
@@ -53,6 +55,25 @@ def test_means_are_the_exact_values(form, alphas):
     bound = error_of_mean(width / 2, n, width, comparisons=6 * len(gsps))
     np.testing.assert_allclose(found.mean, exact[:, 0], atol=bound + 1e-4)
     assert found.best == np.argmax(found.mean) and found.head == gsps[int(found.best)].head
+
+
+def test_moments_are_sums_over_the_returns():
+    """Of rewards of both signs, so that the positive part is neither everything nor nothing."""
+    _, ghms, rng = world()
+    reward = rewards.state(rng.normal(size=STATES))
+    problem = problem_of(
+        plans_of(ggpi.compositions(3, 2, ALPHA)),
+        ghms.sampler(),
+        ggpi.rewards.as_reward(reward),
+        jnp.asarray(0),
+    )
+    rows = jnp.arange(len(problem.plans))
+    g = np.asarray(returns(problem, rows, 2, 50, key=KEY), float)
+    found = moments(problem, rows, 2, 50, key=KEY)
+    assert (g < 0).any() and (g > 0).any()
+    np.testing.assert_allclose(found.total, g.sum(axis=1), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(found.positive, np.maximum(g, 0).sum(axis=1), rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(found.square, (g**2).sum(axis=1), rtol=1e-4, atol=1e-3)
 
 
 def test_nothing_is_earned_in_a_terminal_state():
