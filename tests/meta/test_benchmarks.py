@@ -48,7 +48,7 @@ def test_the_closed_loop_is_timed():
 
 @pytest.mark.slow
 def test_one_network_is_timed():
-    sizes = "stack_steps=50, network_steps=50, every=50, num_steps=2000, num_starts=2, rounds=1"
+    sizes = "stack_steps=100, network_steps=100, every=50, num_steps=2000, num_starts=2, rounds=1"
     found = run(f"import one_network; print(json.dumps(one_network.measure({sizes})))")
     for part, numbers in committed("one_network").items():
         assert found[part].keys() == numbers.keys()
