@@ -14,15 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ggpi
+from ggpi.data import StateSpec
 from ggpi.diagnosis.health import horizon_consistency
 from ggpi.diagnosis.truth import Truth
 from ggpi.ghm import ExactGHM, compose
+from ggpi.ghm.conditioned import over_paths
 from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.horizons import consistency_weights
+from ggpi.learning.preparation import Inputs, new_training
+from ggpi.learning.recipe import any_horizon
 from ring_walk import FLOW, POINTS, SIZE, Walk, field_error, walk_mu, walks
 from worlds import worlds
 
 SHARES = st.floats(0.0, 1.0)
+BETA = 3
+"""Where β stands in a condition: after the code of the only policy, 1, and u."""
 
 
 @given(worlds(), SHARES)
@@ -44,6 +50,27 @@ def test_a_long_horizon_is_made_of_a_step_a_short_one_and_itself(world, share):
 def test_all_mass_stays_where_an_episode_ends(gamma, share):
     weights = consistency_weights(jnp.float32(gamma), jnp.float32(share * gamma), jnp.array(True))
     assert [float(weight) for weight in weights] == [1.0, 0.0, 0.0]
+
+
+def test_the_long_model_continues_where_the_short_one_ends(monkeypatch):
+    """m_β starts in x′ and m_γ where m_β has led, with the conditions of their own horizons."""
+    calls = []
+
+    def recorded(function, models, state, start, *rest):
+        calls.append((models.condition, start, over_paths(function, models, state, start, *rest)))
+        return calls[-1][2]
+
+    monkeypatch.setattr("ggpi.learning.horizons.over_paths", recorded)
+    recipe = any_horizon(ggpi.Recipe(FLOW, TD2CFM(n_step=1)), 0.8, 0.5)
+    data = walks()
+    spec = StateSpec(tuple(f"x{i}" for i in range(data.state.shape[1])))
+    inputs = Inputs([Walk()], data, recipe.loss.horizons, recipe, spec, jax.random.key(0))
+    training, state = new_training(inputs)
+    recipe.loss.batch(state.models, state.models, training.problem, 32, key=jax.random.key(1))
+    (short, first, (_, reached)), (long, second, _) = calls
+    assert (short[:, BETA] < long[:, BETA]).all()
+    np.testing.assert_array_equal(second, reached)
+    assert np.isin(np.asarray(first), np.asarray(training.problem.data.next_state)).all()
 
 
 @cache
