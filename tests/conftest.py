@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import settings
 
 import seeds
@@ -24,12 +23,21 @@ seeds.shift(int(os.environ.get("GGPI_TEST_SEED_OFFSET", "0")))
 pytest_plugins = ["suite_report"]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _free_compiled_programs():
-    """Compiled programs of a module are of no use to the next one, and together they take gigabytes."""
-    yield
-    if "jax" in sys.modules:
-        sys.modules["jax"].clear_caches()
+LARGE = 1_000_000_000
+"""Bytes of a process above which compiled programs are dropped: those of all tests together take gigabytes."""
+
+
+def pytest_runtest_logfinish() -> None:
+    """Drops compiled programs between two tests."""
+    if "jax" not in sys.modules or resident() < LARGE:
+        return
+    sys.modules["jax"].clear_caches()
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def resident() -> int:
+    """Bytes of memory that this process uses; without /proc more than any limit."""
+    statm = Path("/proc/self/statm")
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else LARGE

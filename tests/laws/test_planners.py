@@ -36,13 +36,6 @@ def reward_of(form, rng):
     return rewards.Reward(form, rng.random((STATES, 2) if form == "state_action" else STATES))
 
 
-@pytest.fixture(autouse=True)
-def _free_programs():
-    """A search of many rounds is a large program, and no two tests have one in common."""
-    yield
-    jax.clear_caches()
-
-
 @pytest.mark.parametrize("alphas", [ALPHA, (0.2, 0.6)])
 @pytest.mark.parametrize("form", ["state", "state_action", "arrival"])
 def test_means_are_the_exact_values(form, alphas):
