@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from numpy.typing import ArrayLike
 
+from ggpi._jax.jit import jit
 from ggpi._jax.random import checked_key
 from ggpi.ghm.base import GHMs
 from ggpi.planning.chains import Problem, problem_of
@@ -29,7 +30,8 @@ def plan(
 ) -> Plan:
     """The plan that a planner chooses in one state.
 
-    A pure function of the state, the key and the arrays of the reward and the models: jit, vmap and scan it.
+    A pure function of the state, the key and the arrays of the reward and the models: jit, vmap and scan it. By itself
+    it is compiled once for each planner object.
 
     Args:
         planner: how to search, and which set.
@@ -39,7 +41,7 @@ def plan(
         warm: the last decision with the same set: the search starts with what survived longest in it.
         key: the random key.
     """
-    return solve(planner, posed(planner, sampler, as_reward(reward), state), warm, key=key)
+    return _compiled(planner, posed(planner, sampler, as_reward(reward), state), warm, key=checked_key(key))
 
 
 def solve(planner: AbstractPlanner, problem: Problem, warm: Plan | None = None, *, key: Key) -> Plan:
@@ -57,6 +59,9 @@ def solve(planner: AbstractPlanner, problem: Problem, warm: Plan | None = None, 
     if first < count:
         search, _ = jax.lax.scan(advance, search, jnp.arange(first, count))
     return planner.finish(problem, search, key=report_key)
+
+
+_compiled = jit(solve)
 
 
 def posed(planner: AbstractPlanner, sampler: GHMs | Sampler, reward: Reward, state: ArrayLike) -> Problem:
