@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -117,7 +118,9 @@ class _Programs:
         program = _Program(jax.jit(traced, donate_argnums=1 if self._donates else (), **options))
         alive = weakref.ref(program)
 
-        def drop(_: object) -> None:
+        def drop(_: object, is_exiting: Callable[[], bool] = sys.is_finalizing) -> None:
+            if is_exiting():  # keys can no longer be compared, and modules are gone
+                return
             with self._lock:
                 if (dropped := alive()) is not None:
                     self._held.pop(dropped.key, None)
