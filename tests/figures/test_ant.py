@@ -73,12 +73,14 @@ def test_cases_of_table_1():
     assert found == [17, 17, 17, 17, 17, 17]
 
 
+@pytest.mark.slow
 def test_shipped_models_are_calibrated():
     found = ratios(calibration(ggpi.pretrained("ant-ghms"), 24, 32))
     for row in found.values():
         assert all(0.5 < row[name] < 2 for name in ("mean", "along", "across"))
 
 
+@pytest.mark.slow
 def test_depth_two_reaches_targets_with_the_shipped_models():
     """Of targets of radius 1 it reaches all of 50, random switching 12%. Were it 90% only, fewer than 12 of 24 would
     be reached with a probability of 1e-7.

@@ -18,6 +18,7 @@ def by_depth(metrics, start, variant):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", experiment.STARTS)
 def test_depth_2_needs_fewer_iterations_than_plain_policy_iteration(metrics, start):
     rows = by_depth(metrics, start, "newest-last")

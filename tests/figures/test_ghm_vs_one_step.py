@@ -20,6 +20,7 @@ def curve(metrics, kind):
     return [point and point["mean"] for point in metrics["worlds"][0][kind]["by_horizon"]]
 
 
+@pytest.mark.slow
 def test_one_step_models_are_better_near_by(metrics):
     assert curve(metrics, "one-step")[0] < curve(metrics, "ghm")[0]
 

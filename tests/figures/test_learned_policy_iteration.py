@@ -18,6 +18,7 @@ def metrics():
     return as_stored(experiment.run(experiment.PRESETS["tiny"]))
 
 
+@pytest.mark.slow
 def test_the_first_learned_improvement_beats_the_first_policy(metrics):
     before, after = metrics["learned"]["right"]["depth-2"]["runs"][0]
     assert after > before

@@ -66,6 +66,7 @@ def distance(model):
     return float(np.mean(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss", [slow(MCCFM()), slow(TDCFM(n_step=1)), TD2CFM(n_step=1), slow(TD2CFM())], ids=str
 )

@@ -52,6 +52,7 @@ def test_all_mass_stays_where_an_episode_ends(gamma, share):
     assert [float(weight) for weight in weights] == [1.0, 0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_the_long_model_continues_where_the_short_one_ends(monkeypatch):
     """m_β starts in x′ and m_γ where m_β has led, with the conditions of their own horizons."""
     calls = []

@@ -148,7 +148,9 @@ def test_the_reported_value_is_unbiased():
     assert own.mean() - exact.max() > 0
 
 
-@pytest.mark.parametrize("name", ["Exhaustive", "SequentialHalving", "BranchAndBound"])
+@pytest.mark.parametrize(
+    "name", ["Exhaustive", "SequentialHalving", pytest.param("BranchAndBound", marks=pytest.mark.slow)]
+)
 def test_jit_vmap_and_scan(name):
     _, ghms, rng = world()
     gsps, reward = ggpi.compositions(3, 2, ALPHA), reward_of("arrival", rng)

@@ -39,6 +39,7 @@ def test_the_mass_of_mu_at_a_terminal_state_is_the_discounted_chance_to_enter(wo
     np.testing.assert_allclose(q[:-1], expected[:-1], atol=1e-9)
 
 
+@pytest.mark.slow
 @given(worlds(terminal=True), switching_policies())
 def test_composition_stays_at_a_terminal_state(world, gsp):
     ghms = exact_ghms(world.mdp, list(world.pis), world.gamma, ALPHAS)

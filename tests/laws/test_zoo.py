@@ -75,6 +75,7 @@ def test_a_short_fit_by_cetd_comes_near_the_truth(specimen):
     assert specimen.distance(end) <= 0.5 * specimen.distance(start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "specimen",
     [s for s in LEARNED if s.name in ("learned table", "VAE", "flow", "flow matching")],
@@ -174,6 +175,7 @@ def fit_ll2td(steps, batch_size):
     return jax.tree.map(lambda leaf: leaf[0], eqx.combine(arrays, static))
 
 
+@pytest.mark.slow
 def test_ll2td_is_biased_as_its_definition_says():
     """log μ − log (T μ̄) over the bulk of the distribution: above zero in one place, below it in another."""
     flow = fit_ll2td(1500, 512)

@@ -54,6 +54,7 @@ def test_one_network_is_timed():
         assert found[part].keys() == numbers.keys()
 
 
+@pytest.mark.slow
 def test_planners_are_timed():
     """Exhaustive search draws one jump for each distinct prefix and sample, the others at most as many."""
     found = run("import planners; print(json.dumps(planners.measure(2, 2, 10, rounds=1)))")

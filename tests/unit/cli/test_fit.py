@@ -53,6 +53,7 @@ def complaint(capsys, *arguments):
     return line
 
 
+@pytest.mark.slow
 def test_from_files_to_models(folder, capsys, monkeypatch):
     given = ["--env", "Pendulum-v1", "--policies", "swing.zip", "brake", *SMALL, "--out", "models"]
     assert fit(*given, "--gamma", ".9", "--alpha", "1/9", "--tensorboard") == 0

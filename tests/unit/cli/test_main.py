@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import ggpi
+from ggpi.cli import equations
 from ggpi.cli.main import COMMANDS, main, use_compilation_cache
 from ggpi.lab import EXPERIMENTS
 
@@ -103,10 +104,14 @@ def test_bad_commands(capsys, arguments):
         ("table 1", ["Table 1"]),
     ],
 )
-def test_eq_finds(capsys, query, ids):
-    assert main(["eq", *query.split()]) == 0
+def test_eq_finds(query, ids):
+    assert [item["id"] for item in equations.find(query)] == ids
+
+
+def test_eq_describes_every_item_it_finds(capsys):
+    assert main(["eq", "6"]) == 0
     heads = [block.split(":")[0] for block in capsys.readouterr().out.split("\n\n")]
-    assert heads == ids
+    assert heads == ["Eq 6", "Fig 6"]
 
 
 @pytest.mark.parametrize("query", ["9.9", "eq 3.2", "nonsense", "prop 3.2"])

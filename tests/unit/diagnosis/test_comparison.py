@@ -65,6 +65,7 @@ def place(state):
     return state[0]
 
 
+@pytest.mark.slow
 def test_every_way_is_paid_the_given_reward_from_the_same_resets(ghms):
     """Episode i starts at i: three of them, going left for 8 steps or right up to 5."""
     found = ggpi.compare(Corridor, ghms, rewards.arrival(place), agents={"right": Right()}, episodes=3)

@@ -27,8 +27,9 @@ def world(gamma=0.9):
     return ggpi.exact_ghms(mdp, [ggpi.TabularPolicy.uniform(mdp)], gamma, 0.5)
 
 
-@pytest.mark.parametrize("gamma", [0.0, 0.9])
-@pytest.mark.parametrize("form", ["state", "state_action", "arrival"])
+@pytest.mark.parametrize(
+    "form, gamma", [("state", 0.9), ("state_action", 0.9), ("arrival", 0.9), ("state", 0.0)]
+)
 def test_one_sample_has_an_infinite_standard_error(form, gamma):
     """Everywhere: one sample says nothing about its error, not even where the reward does not vary."""
     ghms = world(gamma)

@@ -217,6 +217,7 @@ def trained(flow, num_steps):
     return negative_log_likelihood(flow, *held_out), moon
 
 
+@pytest.mark.slow
 def test_two_moons_are_learned_better_than_any_gaussian():
     """The Gaussian is even told how far the moons are turned."""
     found, moon = trained(fresh(FlowConfig(hidden=64), plain_frame(2), 0), 400)

@@ -50,6 +50,7 @@ def test_they_satisfy_the_protocols():
     assert all(isinstance(loss, Loss) for loss in (CETD(), CEMC(), LL2TD()))
 
 
+@pytest.mark.slow
 def test_a_mixture_density_network_learns_the_future():
     """Mean and covariance of μ_β in closed form.
 
@@ -113,6 +114,7 @@ def test_the_loss_is_the_expectation_of_cetd():
     assert abs(ours.mean() - theirs.mean()) < 6 * error
 
 
+@pytest.mark.slow
 def test_models_of_ones_own_are_saved_and_plan(tmp_path):
     ghms = fitted(page()["ExpectedCETD"](), 2)
     ggpi.save(tmp_path / "models", ghms)

@@ -56,6 +56,7 @@ def test_a_student_is_used_like_any_model(student, tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "alphas"),
     [(FLOW, (0.5, 0.25)), slow(FLOW, ()), slow(DIFFUSION, ())],
@@ -72,6 +73,7 @@ def test_models_that_were_trained_apart_have_students_too(model, alphas):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ["any", slow(0.5)])
 def test_a_student_may_be_smaller_than_its_teacher(alpha):
     teacher = ggpi.fit(POLICIES, DATA, alpha=alpha, model=FLOW, **SMALL)
@@ -92,6 +94,7 @@ def test_a_student_starts_from_the_noise_alone(student):
     np.testing.assert_allclose(model.push(state, action, noise), model.frame.restore(state, y), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_resumes_bit_for_bit_and_only_with_the_same_teacher(shared, tmp_path):
     recipe = Recipe(batch_size=16, decay="constant")
     whole = distil(shared, DATA, steps=4, recipe=recipe, key=KEY)

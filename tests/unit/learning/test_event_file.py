@@ -79,6 +79,7 @@ def test_scalars_by_step(tmp_path):
     assert EventFile(tmp_path / "new", 0).path != file.path
 
 
+@pytest.mark.slow
 def test_a_fit_writes_the_losses_of_every_model(tmp_path):
     policies = direction_policies()[:2]
     data = ggpi.collect("ggpi/PointMass-v0", policies, 600, seed=1)

@@ -214,6 +214,7 @@ def test_a_directory_of_other_policies_is_refused(tmp_path, monkeypatch):
         fit([gaussian(0.01)], DATA, gamma=0.9, alpha=0.5, key=KEY, model=SMALL, out=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
     """A real SIGKILL, then the same command again."""
     script = textwrap.dedent(

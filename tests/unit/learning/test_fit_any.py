@@ -67,9 +67,8 @@ def test_diagnosed_like_any_models(short):
     assert set(numbers["right"]) == {"0.9", "0.45"} and "consistency" in numbers["right"]["0.45"]
 
 
-@pytest.mark.parametrize(
-    "loss", [TD2CFM(), pytest.param(TD2DD(), marks=pytest.mark.slow)], ids=["flow", "diffusion"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [TD2CFM(), TD2DD()], ids=["flow", "diffusion"])
 def test_a_run_that_was_cut_short_resumes_bit_for_bit(loss, tmp_path, monkeypatch):
     model = FLOW if isinstance(loss, TD2CFM) else DIFFUSION
     recipe = Recipe(model, loss, steps=10, batch_size=32, chunk=5)

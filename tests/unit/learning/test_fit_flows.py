@@ -62,6 +62,7 @@ def test_a_loss_that_a_model_cannot_support(model, loss, message, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "kind"), [(FLOW, FlowMatching), (DIFFUSION, Diffusion)])
 def test_a_run_that_was_cut_short_resumes_bit_for_bit(model, kind, tmp_path, monkeypatch):
     recipe = Recipe(model, TD2CFM() if kind is FlowMatching else TD2DD(), steps=10, batch_size=32, chunk=5)
@@ -92,6 +93,7 @@ def test_a_loss_that_is_not_finite_names_step_and_checkpoint(tmp_path):
         fit(POLICIES, DATA, gamma=0.9, alpha=(), recipe=recipe, key=KEY, out=tmp_path)
 
 
+@pytest.mark.slow
 def test_discrete_actions_bring_a_model_of_the_next_state():
     rng = np.random.default_rng(0)
     state = rng.normal(size=(200, 1)).astype(np.float32)
@@ -115,6 +117,7 @@ def test_discrete_actions_bring_a_model_of_the_next_state():
     assert NextStateCFM().dataset(data, 1, [0.0]).num_starts == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [TDCFM(n_step=1), TD2CFM(n_step=1), TD2CFM()], ids=str)
 def test_an_absorbing_end_takes_all_the_mass(loss):
     """On 0 → 1 → 2, which terminates, μ(·|0) has 1−β at 1 and β at 2, and μ(·|1) has all at 2."""

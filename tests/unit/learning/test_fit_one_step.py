@@ -58,6 +58,7 @@ def fitted(tmp_path_factory):
     return small_fit(out=out), out
 
 
+@pytest.mark.slow
 def test_the_next_state_is_learned(fitted):
     """It is known up to a hundredth of the distance between the two actions' ends; the bound is a quarter of it."""
     ghms, _ = fitted

@@ -200,6 +200,7 @@ def test_reading_needs_no_lock(tmp_path):
         assert io.load_arrays(tmp_path)[0]["a"].shape == (2,)
 
 
+@pytest.mark.slow
 def test_a_fit_is_told_of_another_one(tmp_path):
     data = ggpi.collect("ggpi/PointMass-v0", POLICIES, 300, seed=0)
     fit = functools.partial(

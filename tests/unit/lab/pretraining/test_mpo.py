@@ -137,6 +137,7 @@ def test_weights_prefer_better_actions():
     np.testing.assert_allclose(warm, 1 / 3, atol=0.01)
 
 
+@pytest.mark.slow
 def test_the_policy_finds_the_best_action_in_a_known_world():
     """One step, reward −|a − a*|²: critic, E-step and M-step together."""
     small = mpo.MPO((32,), (64, 64), learning_rate=3e-3, epsilon_mean=0.1, epsilon_std=0.01, target_period=10)

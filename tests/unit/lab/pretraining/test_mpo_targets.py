@@ -42,6 +42,7 @@ def updated():
     return learner, first, second, batch, numbers
 
 
+@pytest.mark.slow
 def test_the_critic_learns_from_the_target_networks(updated):
     """0.1 r + 0.9 · 7, and 0.1 r after a fall; the online critic says 2."""
     *_, batch, numbers = updated

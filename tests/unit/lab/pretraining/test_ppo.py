@@ -112,6 +112,7 @@ def walked_on(learner, rng, reward, fell):
     return turned, action, log_prob, steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "factor"), [(10.0, 1.5), (1e-12, 1 / 1.5)])
 def test_the_learning_rate_follows_the_divergence_and_values_go_to_the_returns(target, factor):
     """A change of policy below the wanted one makes the next step larger, one above makes it smaller.

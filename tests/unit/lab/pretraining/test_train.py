@@ -31,6 +31,7 @@ def kill_after(rounds):
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ppo", "mpo"])
 def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, algorithm):
     config = preset("tiny", algorithm)
