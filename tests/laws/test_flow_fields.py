@@ -28,10 +28,6 @@ MU = walk_mu(BETA)
 DIFFUSION = ggpi.DiffusionConfig(width=64, depth=2, predict="state")
 
 
-def slow(*given):
-    return pytest.param(*given, marks=pytest.mark.slow)
-
-
 @cache
 def trained(model, loss, steps):
     ghms = ggpi.fit(
@@ -67,9 +63,7 @@ def distance(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "loss", [slow(MCCFM()), slow(TDCFM(n_step=1)), TD2CFM(n_step=1), slow(TD2CFM())], ids=str
-)
+@pytest.mark.parametrize("loss", [MCCFM(), TDCFM(n_step=1), TD2CFM(n_step=1), TD2CFM()], ids=str)
 def test_trained_fields_are_the_closed_form(loss, record_property):
     steps = 3000 if isinstance(loss, TDCFM) else 1000  # fresh noise has the larger variance
     error = field_error(trained(FLOW, loss, steps), MU)
@@ -78,13 +72,14 @@ def test_trained_fields_are_the_closed_form(loss, record_property):
     assert error < (0.15 if isinstance(loss, TDCFM) else 0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "loss"),
     [
-        slow(FLOW, CoupledTDCFM(n_step=1)),
-        slow(DIFFUSION, TDDD()),
-        slow(DIFFUSION, TDDD(n_step=1)),
-        slow(DIFFUSION, TD2DD(n_step=1)),
+        (FLOW, CoupledTDCFM(n_step=1)),
+        (DIFFUSION, TDDD()),
+        (DIFFUSION, TDDD(n_step=1)),
+        (DIFFUSION, TD2DD(n_step=1)),
     ],
     ids=str,
 )

@@ -60,7 +60,7 @@ class Config:
     radius: float = ant.RADIUS
     """Radius of the target."""
     oracle_episodes: int = 30
-    """Episodes of the oracle: the first ones of all."""
+    """Episodes of the oracle, which takes most of the time: the first ones of all; 0 leaves it out."""
     oracle_samples: int = 20
     """The oracle's samples n for each GSP of depth 2: one of those above, to compare with models at."""
 
@@ -126,9 +126,13 @@ def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
         tasks[f"plain/{name.replace(' ', '-')}"] = partial(play_plain, config, name)
     for s, fit in enumerate(fits):
         tasks[f"mpc/{s}"] = partial(plan_one_step, config, fit)
-    for depth in config.depths:
+    for depth in _oracle_depths(config):
         tasks[f"oracle/depth-{depth}"] = partial(true_plan, config, depth)
     return tasks
+
+
+def _oracle_depths(config: Config) -> tuple[int, ...]:
+    return config.depths if config.oracle_episodes else ()
 
 
 def _compared(config: Config, results: Metrics) -> Metrics:
@@ -150,7 +154,7 @@ def _compared(config: Config, results: Metrics) -> Metrics:
         "oracle": {
             str(d): _summary([results[f"oracle/depth-{d}"]])
             | {"models_on_the_same": _same_starts(results, config, d)}
-            for d in depths
+            for d in _oracle_depths(config)
         },
         "seconds_per_plan": {
             str(d): float(np.mean([cell["seconds_per_plan"] for cell in best[d]])) for d in depths

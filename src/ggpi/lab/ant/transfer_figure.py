@@ -99,8 +99,9 @@ def _draw_curves(ax: Axes, metrics: Metrics) -> None:
         )
         ax.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(n, mean, "-o", color=colour, linewidth=1.3, markersize=3, label=words)
-        oracle = metrics["oracle"][depth]
-        ax.plot(metrics["oracle_samples"], 100 * oracle["mean"], "*", color=colour, markersize=10)
+        if depth in metrics["oracle"]:
+            star = metrics["oracle_samples"], 100 * metrics["oracle"][depth]["mean"]
+            ax.plot(*star, "*", color=colour, markersize=10)
     for (name, words), mark in zip(ADAPTIVE.items(), "so^", strict=True):
         rows = [row for row in metrics["adaptive"] if row["planner"] == name]
         points = [row["draws"] / 20 for row in rows], [100 * row["mean"] for row in rows]

@@ -7,7 +7,8 @@ segments, one state, and a budget of draws (jumps, counted over distinct prefixe
     uniform            every plan gets the same number of samples, drawn as a tree
     halving            `SequentialHalving`
     branch and bound   `BranchAndBound`, which may stop before its budget is spent
-    KL-OLOP            optimistic planning, episode by episode; fewer runs, because it is plain Python
+    KL-OLOP            optimistic planning, episode by episode; fewer runs, because it is plain Python, and budgets of
+                       its own, because it need not sample every prefix
 
 Planners are compared at the regrets that uniform has with `compared` samples of every plan, fixed beforehand: how many
 draws do the others take for them? *Certificates* of branch and bound are checked on small sets, see `certificates`.
@@ -57,8 +58,8 @@ class Config:
     """Larger budgets are left out."""
     slow_runs: int = 50
     """Decisions of KL-OLOP."""
-    slow_draws: int = 250_000
-    """Its largest budget."""
+    slow_draws: tuple[int, ...] = (1_000, 8_000, 64_000, 256_000)
+    """Its budgets, whatever the size of the set."""
     draws_in_all: int = 1_000_000_000
     """Draws of all runs with one budget: with larger budgets there are fewer runs, but at least 20."""
     certified_depths: tuple[int, ...] = (2, 3)
@@ -81,6 +82,7 @@ PRESETS = {
         samples=(16, 64),
         num_runs=40,
         slow_runs=4,
+        slow_draws=(320, 1_280),
         certified_depths=(2,),
         certified_samples=1_000,
         certified_runs=60,
@@ -92,7 +94,7 @@ PRESETS = {
         num_runs=200,
         most_draws=200_000,
         slow_runs=20,
-        slow_draws=20_000,
+        slow_draws=(1_000, 8_000),
         certified_depths=(2,),
         certified_runs=2_000,
     ),
@@ -142,18 +144,16 @@ def regrets(config: Config, world: str, depth: int, planner: str) -> Metrics:
     """Regret and share of ε-best choices of one planner for each budget."""
     problem, values, chains = posed(_world(config, world), depth)
     nodes, rows = sum(problem.plans.sizes), []
-    for n in config.samples:
-        budget = n * nodes
+    for budget in config.slow_draws if planner == "kl-olop" else [n * nodes for n in config.samples]:
         chosen = None
         if budget <= config.most_draws:
-            chosen = _choices(config, problem, chains, planner, budget, n)
+            chosen = _choices(config, problem, chains, planner, budget)
         if chosen is not None:
             best, draws = chosen
             regret = (values.max() - values[best]) / np.ptp(values)
             rows.append(
                 {
-                    "samples": n,
-                    "budget": budget,
+                    "samples": budget / nodes,
                     "runs": len(best),
                     "draws": float(np.mean(draws)),
                     "regret": mean_interval(regret),
@@ -164,22 +164,19 @@ def regrets(config: Config, world: str, depth: int, planner: str) -> Metrics:
 
 
 def _choices(
-    config: Config, problem: Problem, chains: Chains, planner: str, budget: int, n: int
+    config: Config, problem: Problem, chains: Chains, planner: str, budget: int
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The chosen plans and the draws of all runs; None where a planner needs a larger budget."""
+    if planner == "kl-olop":
+        rngs = [np.random.default_rng([config.seed, budget, i]) for i in range(config.slow_runs)]
+        sequences = np.array([kl_olop(*chains, 0, budget, rng) for rng in rngs])
+        best = sequences @ 4 ** np.arange(problem.plans.depth)[::-1]
+        return best, np.full(config.slow_runs, budget)
+    n = budget // sum(problem.plans.sizes)
     runs = min(config.num_runs, max(config.draws_in_all // budget, LEAST_RUNS))
     keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n), runs)
     if planner == "uniform":
-        best = _uniform(problem, jnp.asarray(n), keys)
-        return np.asarray(best), np.full(runs, budget)
-    if planner == "kl-olop":
-        if budget > config.slow_draws:
-            return None
-        rngs = [np.random.default_rng([config.seed, n, i]) for i in range(config.slow_runs)]
-        depth = problem.plans.depth
-        sequences = np.array([kl_olop(*chains, 0, budget, rng) for rng in rngs])
-        best = sequences @ 4 ** np.arange(depth)[::-1]
-        return best, np.full(config.slow_runs, budget)
+        return np.asarray(_uniform(problem, jnp.asarray(n), keys)), np.full(runs, budget)
     chosen = _planner(planner, budget)
     try:
         chosen.check(problem)

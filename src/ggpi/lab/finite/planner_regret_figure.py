@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 from rich.table import Table
 
 from ggpi.lab import style
@@ -145,11 +146,15 @@ def plot(metrics: Metrics) -> Figure:
                 )
                 ax.fill_between(draws, low, high, color=colours[curve["planner"]], alpha=0.15, linewidth=0)
             ax.set_xscale("log")
+            ax.xaxis.set_minor_formatter(NullFormatter())
             ax.set_ylim(bottom=0)
             ax.set_title(f"{world}, {4**depth:,} plans", fontsize=9, color=style.INK)
     for ax in axes[-1]:
         ax.set_xlabel("draws", fontsize=9)
     for row in axes:
         row[0].set_ylabel("regret", fontsize=9)
-    canvas.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    columns = min(len(NAMES), 2 * len(metrics["depths"]))
+    canvas.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=columns, frameon=False
+    )
     return canvas
