@@ -23,21 +23,26 @@ seeds.shift(int(os.environ.get("GGPI_TEST_SEED_OFFSET", "0")))
 pytest_plugins = ["suite_report"]
 
 
-LARGE = 1_000_000_000
+LARGE = 1_400_000_000
 """Bytes of a process above which compiled programs are dropped: those of all tests together take gigabytes."""
+GROWTH = 400_000_000
+"""What is left after that may grow by so much before they are dropped again."""
+limit = LARGE
 
 
 def pytest_runtest_logfinish() -> None:
-    """Drops compiled programs between two tests."""
-    if "jax" not in sys.modules or resident() < LARGE:
+    """Drops compiled programs between two tests, when the process has become large."""
+    global limit
+    if "jax" not in sys.modules or resident() < limit:
         return
     sys.modules["jax"].clear_caches()
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
+    limit = max(LARGE, resident() + GROWTH)
 
 
 def resident() -> int:
     """Bytes of memory that this process uses; without /proc more than any limit."""
     statm = Path("/proc/self/statm")
-    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else LARGE
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 1 << 62
