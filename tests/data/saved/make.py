@@ -257,8 +257,7 @@ def _answers(value: Any) -> dict[str, Any]:
     states, actions, key = _questions(value)
     match value:
         case AbstractGHM():
-            noise = jnp.linspace(-1, 1, value.noise_size)
-            return {"push": jax.vmap(lambda x, a: value.push(x, a, noise))(states, actions)}
+            return {"push": _pushed(value, states, actions)}
         case GHMs():
             rows = {
                 f"{h:.6f}": [_answers(value.segment(k, a)) for k in range(len(value.policies))]
@@ -287,6 +286,13 @@ def _answers(value: Any) -> dict[str, Any]:
     return {"value": value}
 
 
+@eqx.filter_jit
+def _pushed(model: AbstractGHM, states: Any, actions: Any) -> Any:
+    noise = jnp.linspace(-1, 1, model.noise_size)
+    return jax.vmap(lambda x, a: model.push(x, a, noise))(states, actions)
+
+
+@eqx.filter_jit
 def _drawn(value: Any, key: Any) -> Any:
     match value:
         case AliasTable():
