@@ -1,7 +1,7 @@
 """Trained fields of flow matching against the closed form on finite sets of points; diffusion and TD-CFM(C) by samples.
 
 What is trained depends on the seed. Over ten seeds errors had these means and standard deviations; bounds are at least
-six of these above the means (fields .06, TD-CFM .15, samples .06), which a normal error exceeds with a probability of 1e-9:
+six of these above the means (fields .06, TD-CFM .15, samples .06); a normal error exceeds that with probability 1e-9:
 
     fields    MC-CFM .0079 ± .0005    TD² .0180 ± .0012    TD² of 20 steps .0092 ± .0010    TD-CFM .054 ± .010
     samples   TD-CFM(C) .0183 ± .0019    TD-DD .0259 ± .0036    TD-DD of 20 steps .0115 ± .0022    TD²-DD .0086 ± .0011
