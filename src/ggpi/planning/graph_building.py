@@ -27,6 +27,7 @@ from ggpi.types import Key, Numbers, Scalar, whole
 AT_ONCE = 2**16
 """Jumps that are drawn by one call."""
 States = Real[np.ndarray, "N *x"]
+Candidates = Real[np.ndarray, "C *x"]
 
 
 def jumpy_graph(
@@ -102,7 +103,7 @@ def _states(data: Transitions | ArrayLike, sampler: ModelSampler | TableSampler)
 
 def _candidates(
     states: States, count: int, sampler: ModelSampler | TableSampler, rng: np.random.Generator
-) -> States:
+) -> Candidates:
     """Distinct states that are not terminal, at most ten for each landmark."""
     if len(states) < count:
         raise ValueError(
@@ -198,7 +199,7 @@ def _snapped(
     end, shape = np.asarray(drawn.end), drawn.ended.shape
     if not np.isfinite(end).all():
         raise ArithmeticError("a model sampled states that are not finite; look at it with ggpi.diagnose")
-    apart, neighbour = tree.query(points_of(end, units), k=range(1, num_neighbours + 1), workers=-1)
+    apart, neighbour = tree.query(points_of(end, units), k=num_neighbours, workers=-1)
     apart = apart.reshape(*shape, -1).astype(np.float32)
     share, weight = _weighed(apart, drawn.ended, jnp.asarray(reach, jnp.float32))
     neighbour = neighbour.reshape(apart.shape).astype(np.int32)

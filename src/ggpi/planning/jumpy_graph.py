@@ -14,13 +14,16 @@ about σ√(2 ln K/n) per jump. An agent therefore acts, and reports values, by 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.sparse
 from jaxtyping import Bool, Float, Int, Real
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
@@ -30,13 +33,13 @@ from ggpi._jax.jit import fast_jit
 from ggpi._jax.shapes import Lead
 from ggpi.evaluation.rewards import OnHost, checked_reward, first_bad_sample, rewards_at
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.exact import ExactGHM
 from ggpi.ghm.samplers import Table
 from ggpi.mdp.tabular import check_gamma
 from ggpi.planning.coverage import Coverage, coverage_of
 from ggpi.planning.graph_values import solve_graph
 from ggpi.planning.landmarks import Atlas, atlas_of, points_of
 from ggpi.rewards import Each, Reward, as_reward
-from ggpi.storage.objects import digest_of
 from ggpi.switching import beta_of, check_alpha
 from ggpi.types import Numbers
 
@@ -202,11 +205,18 @@ class JumpyGraph:
 
 
 def models_digest(ghms: GHMs, alpha: float) -> str:
-    """A digest of the policies, and of their models at β = γ(1−α)."""
-    models = ghms.models[1 + ghms.alphas.index(alpha)]
-    if ghms.network is not None:  # its condition is computed from β, and so rounded as the machine rounds
-        models = ghms.network.among(jnp.zeros((len(ghms.policies), 0)))
-    return digest_of((tuple(ghms.policies), models))
+    """A digest of the arrays of the policies, and of their models at β = γ(1−α)."""
+    parts: Any = ghms.models[1 + ghms.alphas.index(alpha)]
+    if isinstance(ghms.segment(0, None), ExactGHM):
+        kernel = scipy.sparse.csr_array(ghms.mdp.kernel)
+        parts = kernel.data, kernel.indices, kernel.indptr, ghms.mdp.terminal
+    elif ghms.network is not None:  # conditions are computed from β, and so rounded as the machine rounds
+        parts = ghms.network.among(jnp.zeros(0))
+    digest = hashlib.sha256(" ".join(ghms.names).encode())
+    for leaf in jax.tree.leaves(eqx.filter((parts, ghms.sampler().bank.arrays), eqx.is_array)):
+        array = np.ascontiguousarray(leaf)
+        digest.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def _rewards_at(values: Any, x: Numbers, *action: Numbers) -> np.ndarray:

@@ -77,7 +77,7 @@ def choose(points: Points, count: int, rng: np.random.Generator) -> Int[np.ndarr
     return chosen
 
 
-def reach_of(points: Points, landmarks: Points) -> float:
+def reach_of(points: Points, landmarks: Float[np.ndarray, "M d"]) -> float:
     """The distance within which 99.9% of the points have a landmark other than themselves."""
     apart = KDTree(landmarks).query(points, k=min(2, len(landmarks)), workers=-1)[0].reshape(len(points), -1)
     return float(np.quantile(np.where(apart[:, 0] > 0, apart[:, 0], apart[:, -1]), WITHIN))
@@ -122,6 +122,7 @@ def atlas_of(landmarks: States, units: Float[np.ndarray, "d"], reach: float, num
     """The landmarks for compiled programs; they are centred, so that single precision loses nothing."""
     states = np.asarray(landmarks, float).reshape(len(landmarks), -1)
     centre = np.round(states.mean(axis=0)) if landmarks.ndim == 1 else states.mean(axis=0)
-    parts = (states - centre) / units, centre, units, reach
-    points, centre, units, within = (jnp.asarray(part, jnp.float32) for part in parts)
-    return Atlas(points, centre, units, within, num_neighbours)
+    points, middle, unit, within = (
+        jnp.asarray(part, jnp.float32) for part in ((states - centre) / units, centre, units, reach)
+    )
+    return Atlas(points, middle, unit, within, num_neighbours)

@@ -9,7 +9,6 @@ Other objects with a name, and objects around a function, are saved by name only
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,17 +46,6 @@ def save(path: str | Path, value: object) -> None:
     arrays: dict[str, Array] = {}
     structure = _structure(value, "", arrays)
     save_arrays(path, {name: np.asarray(array) for name, array in arrays.items()}, {"object": structure})
-
-
-def digest_of(value: object) -> str:
-    """A digest of what `save` would write; policies that are code count by name."""
-    arrays: dict[str, Array] = {}
-    digest = hashlib.sha256(to_json(_structure(value, "", arrays)).encode())
-    for name, array in sorted(arrays.items()):
-        there = np.ascontiguousarray(array)
-        digest.update(f"{name} {there.dtype} {there.shape}".encode())
-        digest.update(there.data)
-    return digest.hexdigest()
 
 
 def check_savable(value: object, name: str) -> None:
