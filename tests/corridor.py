@@ -4,6 +4,8 @@ A state is the position p and some coordinates that are redrawn at every jump an
 and right, one cell at a time, until an end stops them.
 """
 
+from pathlib import Path
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +20,7 @@ from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.policies.linear import linear_policy
 from ggpi.switching import beta_of
 
+SAVED = Path(__file__).parent / "data" / "saved"
 LENGTH, GAMMA, ALPHA = 200, 0.98, 0.1
 
 

@@ -213,13 +213,13 @@ def test_vectors_have_the_values_of_their_finite_world(walks, form):
 
 def test_the_error_falls_with_jumps(walks):
     """As 1/√n or faster, because the bias of the maximum falls too: from 4 to 256 jumps by 8 or more."""
-    few, many = (np.mean([error(built(walks, seed, num_jumps=n)) for seed in range(4)]) for n in (4, 256))
+    few, many = (np.mean([error(built(walks, seed, num_jumps=n)) for seed in range(3)]) for n in (4, 256))
     assert many < few / 4
 
 
 def test_the_error_falls_with_landmarks(walks):
     few, many = (
-        np.mean([error(built(walks, seed, num_landmarks=count, num_jumps=256)) for seed in range(4)])
+        np.mean([error(built(walks, seed, num_landmarks=count, num_jumps=256)) for seed in range(3)])
         for count in (12, 100)
     )
     assert many < few / 2
@@ -250,17 +250,16 @@ def test_an_end_of_the_corridor_that_ends_the_episode(walks):
 
 
 def test_agents_act_by_the_closed_loop(walks):
-    """Between the hills the agent walks to the one that is worth the way, and another reward costs no compilation."""
+    """Between the hills the agent walks to the one that is worth the way, also for a batch of rewards."""
     ghms, graph = walks[0], built(walks)
     reward = rewards.arrival(corridor.HILLS)
-    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=256)
+    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=1000)
     u, _ = corridor.exact("arrival")
     places = np.array([5, 35, 60, 130, 160, 195])
     plan = agent.plan(places[:, None].astype(np.float32), key=jax.random.key(1))
     np.testing.assert_allclose(plan.value, u[:, places].T, atol=0.08 * u.max())
-    clear = np.abs(u[0] - u[1])[places] > 0.2 * u.max()
-    assert clear.sum() >= 3
-    np.testing.assert_array_equal(plan.best[clear], u[:, places].argmax(axis=0)[clear])
+    assert (np.abs(u[0] - u[1])[places] > 0.1 * u.max()).all(), "one of the two is clearly better"
+    np.testing.assert_array_equal(plan.best, u[:, places].argmax(axis=0))
     np.testing.assert_allclose(plan.action[:, 0], np.where(plan.best == 1, 1.0, -1.0))
     higher = rewards.arrival(corridor.Hills(jnp.float32(3.0)))
     both = rewards.each([reward, higher])

@@ -171,7 +171,7 @@ def _check_depth(num_policies: int, depth: int) -> None:
 
 def checked_closed_loop(
     depth: object,
-    graph: JumpyGraph | None,
+    graph: object,
     ghms: GHMs,
     terminal: Callable[[Any], Any] | None,
     others: Mapping[str, object],
