@@ -24,7 +24,7 @@ from ggpi.planning.landmarks import CANDIDATES, choose, interpolation, points_of
 from ggpi.progress import progress
 from ggpi.types import Key, Numbers, Scalar, whole
 
-AT_ONCE = 2**16
+AT_ONCE = 2**14
 """Jumps that are drawn by one call."""
 States = Real[np.ndarray, "N *x"]
 Candidates = Real[np.ndarray, "C *x"]
@@ -174,14 +174,17 @@ def _jumps(
     key: Key,
 ) -> Jumps:
     """The jumps from all landmarks, in calls of bounded memory."""
-    tree, parts = KDTree(points_of(landmarks, units)), []
+    tree, whole = KDTree(points_of(landmarks, units)), []
     with progress(len(landmarks), "jumpy graph") as advance:
         for rows, states in _chunks(landmarks, len(sampler.bank) * count, largest_call(sampler)):
             drawn = _drawn(sampler, horizon, states, count, jax.random.fold_in(key, rows.start))
-            kept = _Drawn(*(np.asarray(part)[:, : len(landmarks) - rows.start] for part in drawn))
-            parts.append(_snapped(kept, tree, units, reach, num_neighbours))
-            advance(min(rows.stop, len(landmarks)), "landmarks")
-    return Jumps(*(np.concatenate(columns, axis=1) for columns in zip(*parts, strict=True)))
+            kept = _Drawn(*(np.asarray(part)[:, : rows.stop - rows.start] for part in drawn))
+            parts = _snapped(kept, tree, units, reach, num_neighbours)
+            whole = whole or [np.empty((len(p), len(landmarks), *p.shape[2:]), p.dtype) for p in parts]
+            for array, part in zip(whole, parts, strict=True):
+                array[:, rows] = part
+            advance(rows.stop, "landmarks")
+    return Jumps(*whole)
 
 
 def _chunks(landmarks: States, jumps: int, largest: int) -> Iterator[tuple[slice, Array]]:
@@ -189,7 +192,7 @@ def _chunks(landmarks: States, jumps: int, largest: int) -> Iterator[tuple[slice
     size = min(len(landmarks), max(1, min(AT_ONCE, largest) // jumps))
     for begin in range(0, len(landmarks), size):
         rows = np.minimum(np.arange(begin, begin + size), len(landmarks) - 1)
-        yield slice(begin, begin + size), jnp.asarray(landmarks[rows])
+        yield slice(begin, min(begin + size, len(landmarks))), jnp.asarray(landmarks[rows])
 
 
 def _snapped(
