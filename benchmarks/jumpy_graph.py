@@ -123,9 +123,9 @@ def main() -> None:
     results = {
         "base": [measure(base, 16, 8)],
         "student": [measure(base, 16, 8, learned=True)],
-        "jumps": [measure(base, n, 4) for n in (4, 8, 16)],
-        "policies": [measure(base, 8, k) for k in (2, 4, 8)],
-        "landmarks": [measure(count, 8, 4) for count in (most // 100, most // 10, most // 3, most)],
+        "jumps": [measure(base, n, 4) for n in (4, 16)],
+        "policies": [measure(base, 8, k) for k in (2, 8)],
+        "landmarks": [measure(count, 8, 4, rounds=3) for count in (most // 100, most // 10, most)],
     }
     text = json.dumps(results, indent=1)
     print(text)

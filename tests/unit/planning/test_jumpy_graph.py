@@ -14,6 +14,7 @@ from ggpi.agent import UnfamiliarStateWarning
 from ggpi.agent.checks import checked_closed_loop
 from ggpi.planning import SequentialHalving
 from ggpi.planning.graph_values import solve_graph
+from ggpi.planning.landing import _counted
 from ggpi.planning.landmarks import atlas_of, choose, interpolation, points_of, reach_of, shares, units_of
 
 KEY = jax.random.key(0)
@@ -29,6 +30,10 @@ def ghms():
 @pytest.fixture(scope="module")
 def graph(ghms):
     return jumpy_graph(ghms, corridor.states(), **SMALL, key=KEY)
+
+
+def _named(policy, name):
+    return dataclasses.replace(policy, name=name)
 
 
 def test_landmarks_are_different_states_that_cover_the_data():
@@ -60,6 +65,17 @@ def test_weights_of_neighbours_and_jumps():
     )
     np.testing.assert_allclose(
         shares(jnp.array([[0.1, 0.5, 2.0], [3.0, 2.0, 4.0]]), 1.0), [[0.5, 0.5, 0], [0, 1, 0]]
+    )
+
+
+def test_jumps_that_are_left_out_count_neither_in_means_nor_in_errors():
+    values = jnp.array([[[1.0, 2.0, 6.0, 100.0], [5.0, 6.0, 7.0, 8.0]]])
+    share = jnp.array([[[1 / 3, 1 / 3, 1 / 3, 0], [0, 0, 1, 0]]])
+    found = _counted(values, share)
+    np.testing.assert_allclose(found.mean(axis=2), [[3, 7]], rtol=1e-6)
+    stderr = np.sqrt(found.var(axis=2) / 3)
+    np.testing.assert_allclose(
+        stderr, [[np.std([1, 2, 6], ddof=1) / np.sqrt(3), np.std([5, 6, 7, 8]) / np.sqrt(3)]], rtol=1e-5
     )
 
 
@@ -197,7 +213,8 @@ class TestWrongInput:
         )
         with pytest.raises(ValueError, match="jumps of 2 policies, there are models of 1"):
             GGPIAgent(fewer, REWARD, depth="inf", graph=graph)
-        turned = dataclasses.replace(ghms, policies=ghms.policies[::-1])
+        left, right = ghms.policies
+        turned = dataclasses.replace(ghms, policies=(_named(right, "left"), _named(left, "right")))
         with pytest.raises(ValueError, match="made of other models, or of other policies"):
             GGPIAgent(turned, REWARD, depth="inf", graph=graph)
 
