@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.mdp.optimal import q_star as q_star
     from ggpi.mdp.tabular import TabularMDP as TabularMDP
     from ggpi.planning.closed_loop import evaluate_closed_loop as evaluate_closed_loop
+    from ggpi.planning.graph_building import jumpy_graph as jumpy_graph
     from ggpi.policies.family import policy_family as policy_family
     from ggpi.policies.functions import policy_from as policy_from
     from ggpi.policies.sb3.reader import load_sb3 as load_sb3
@@ -67,6 +68,7 @@ _NAMES = {
     "evaluate": "evaluation.exact",
     "evaluate_sampled": "evaluation.sampled",
     "evaluate_closed_loop": "planning.closed_loop",
+    "jumpy_graph": "planning.graph_building",
     # §4, §5 Improvement and policy iteration
     "improve": "improvement",
     "policy_iteration": "improvement",

@@ -46,6 +46,20 @@ def test_the_closed_loop_is_timed():
     assert all(found.keys() == row.keys() for rows in committed("closed_loop").values() for row in rows)
 
 
+def test_the_jumpy_graph_is_timed():
+    found = run("import jumpy_graph; print(json.dumps(jumpy_graph.measure(30, 2, 2, rounds=1)))")
+    assert all(found.keys() == row.keys() for rows in committed("jumpy_graph").values() for row in rows)
+
+
+def test_committed_results_of_the_jumpy_graph():
+    """8 policies, 4,000 landmarks and 16 jumps of each."""
+    (base,), curve = committed("jumpy_graph")["base"], committed("jumpy_graph")["landmarks"]
+    assert base["solve_cpu_seconds"] <= 0.2 and base["decision_cpu_seconds"] <= 0.02 and base["graph_gb"] <= 1
+    assert curve[-1]["landmarks"] == 100_000
+    per_landmark = [row["solve_cpu_seconds"] / row["landmarks"] for row in curve[1:]]
+    assert max(per_landmark) <= 4 * min(per_landmark), "linear in landmarks, but for caches"
+
+
 @pytest.mark.slow
 def test_one_network_is_timed():
     sizes = "stack_steps=100, network_steps=100, every=50, num_steps=2000, num_starts=2, rounds=1"

@@ -27,6 +27,7 @@ from ggpi._jax.random import checked_key, split
 from ggpi.agent.checks import (
     Spaces,
     check_policies,
+    checked_closed_loop,
     checked_first_actions,
     checked_set,
     checked_spaces,
@@ -42,9 +43,10 @@ from ggpi.evaluation.stepping import Step, Suffixes
 from ggpi.evaluation.tree import Places, Tree, tree_of
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler, TableSampler
-from ggpi.planning import AbstractPlanner, Exhaustive
+from ggpi.planning import AbstractPlanner, Exhaustive, JumpyGraph
 from ggpi.planning import Plan as Found
 from ggpi.planning.chains import Problem, problem_of
+from ggpi.planning.landing import landing
 from ggpi.planning.plans import plans_of
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs, gsp_set
@@ -78,7 +80,8 @@ class GGPIAgent:
     Args:
         ghms: the models, which know their policies, γ and α's.
         reward: what is maximised.
-        depth: takes the set Π_m over all policies; 1 is GPI.
+        depth: takes the set Π_m over all policies; 1 is GPI; "inf" looks at the state at every switch.
+        graph: the `ggpi.jumpy_graph` of these models, which depth="inf" needs: it knows V where sampled jumps end.
         gsps: any other suffix-closed set, in the place of a depth.
         num_samples: chains for each switching policy, state and first action.
         first_actions: which first actions are scored: "head" none, the head of the best GSP acts; "all" every
@@ -97,7 +100,8 @@ class GGPIAgent:
     ghms: GHMs
     reward: Reward | ArrayLike | Callable[..., object]
     _: KW_ONLY
-    depth: InitVar[int | None] = None
+    depth: InitVar[int | Literal["inf"] | None] = None
+    graph: JumpyGraph | None = None
     gsps: GSPs | Iterable[GSP] | None = None
     num_samples: int = 100
     first_actions: Literal["head", "all", "step"] | int | None = None
@@ -108,7 +112,7 @@ class GGPIAgent:
     """Of an agent that was made by `with_reward`: the rest has been checked."""
     _calls: Any = field(default_factory=itertools.count, init=False, repr=False)
 
-    def __post_init__(self, depth: int | None):
+    def __post_init__(self, depth: int | Literal["inf"] | None):
         check_process()
         if self._models is None:
             self._check(depth)
@@ -126,23 +130,29 @@ class GGPIAgent:
     def _set(self) -> GSPs:
         return cast(GSPs, self.gsps)
 
-    def _check(self, depth: int | None) -> None:
+    def _check(self, depth: int | Literal["inf"] | None) -> None:
         """All but the reward."""
         num_samples = whole(self.num_samples, "num_samples")
         check_policies(self.ghms)
+        if depth == "inf" or self.graph is not None:
+            others = {"gsps": self.gsps, "planner": self.planner, "first_actions": self.first_actions}
+            ghms = checked_closed_loop(depth, self.graph, self.ghms, self.terminal, others)
+            object.__setattr__(self, "ghms", ghms)
+            depth = 1  # a closed loop is known by its first policy
         if self.gsps is not None:
             object.__setattr__(self, "ghms", self.ghms.supporting(gsp_set(self.gsps).alphas))
         gsps = checked_set(self.ghms, depth, self.gsps)
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)
-        models = _Models(sampler, checked_spaces(self.ghms, sampler), Warner(sampler))
-        wanted = "head" if self.first_actions is None and self.planner is not None else self.first_actions
+        models = _Models(sampler, checked_spaces(self.ghms, sampler), Warner(sampler, self.graph))
+        default = "head" if self.planner or self.graph else None
+        wanted = default if self.first_actions is None else self.first_actions
         first_actions = checked_first_actions(wanted, models.spaces.num_actions, self.ghms)
         planner = checked_planner(self.planner, gsps, num_samples, first_actions)
         for name, value in {
             "gsps": gsps,
             "first_actions": first_actions,
-            "planner": None if isinstance(planner, Exhaustive) else planner,
+            "planner": None if self.graph or isinstance(planner, Exhaustive) else planner,
             "num_samples": planner.num_samples if isinstance(planner, Exhaustive) else num_samples,
             "_models": models,
         }.items():
@@ -214,6 +224,10 @@ class GGPIAgent:
     def _scored(self) -> SampledReward:
         return sampled_reward(as_reward(self.reward), self._shared.sampler)
 
+    @cached_property
+    def _v(self) -> np.ndarray:
+        return cast(JumpyGraph, self.graph).solve(self.reward)
+
     @property
     def _tree(self) -> tuple[Tree, Places]:
         return tree_of(self._set, self.ghms.gamma, self._scored.form)
@@ -252,6 +266,8 @@ class GGPIAgent:
         return _Decision(found, np.asarray(best), np.asarray(action), query, value_key)
 
     def _query(self, states: Array, actions: Array | None) -> AbstractQuery:
+        if self.graph is not None:
+            return landing(self.graph, self._v, self._shared.sampler, self._scored, states)
         parts = self._shared.sampler, self._scored, states, actions, self._tree[0]
         return Jump(*parts) if self.first_actions != "step" else Step(*parts, *self._step)
 

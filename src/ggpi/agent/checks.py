@@ -7,7 +7,7 @@ found before numbers are computed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ggpi.evaluation.rewards import UNTRACEABLE
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
 from ggpi.ghm.samplers import ModelSampler, TableSampler
+from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.storage.objects import Foreign
 from ggpi.switching import GSP, GSPs, compositions, gsp_set, missing_suffixes
 from ggpi.types import whole
@@ -142,7 +143,7 @@ def _check_numbers(states: np.ndarray, num_states: int) -> None:
         raise ValueError(f"states are whole numbers from 0 to {num_states - 1}, got {states[bad].ravel()[0]}")
 
 
-def checked_set(ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None) -> GSPs:
+def checked_set(ghms: GHMs, depth: int | str | None, gsps: GSPs | Iterable[GSP] | None) -> GSPs:
     """All compositions of a depth, or the given set if it is suffix-closed and has its models."""
     if (depth is None) == (gsps is None):
         raise ValueError("give either a depth or a set of switching policies")
@@ -166,6 +167,35 @@ def _check_depth(num_policies: int, depth: int) -> None:
             f"depth {depth} over {num_policies} policies makes {num_policies}^{depth} switching policies, an agent "
             f"takes at most {MOST:,}: use a depth of at most {deepest}, fewer policies, or a set of your own with gsps="
         )
+
+
+def checked_closed_loop(
+    depth: object,
+    graph: object,
+    ghms: GHMs,
+    terminal: Callable[[Any], Any] | None,
+    others: Mapping[str, object],
+) -> GHMs:
+    """The models with the graph's α, if the graph is theirs; `others` are arguments that an infinite depth excludes."""
+    if depth != "inf" or graph is None:
+        raise ValueError(
+            "the closed loop needs both depth='inf' and graph=ggpi.jumpy_graph(ghms, data, key=…), got "
+            f"depth={depth!r} and {'no graph' if graph is None else 'a graph'}; finite MDPs also have "
+            "ggpi.evaluate_closed_loop"
+        )
+    if not isinstance(graph, JumpyGraph):
+        raise TypeError(f"graph is what ggpi.jumpy_graph returns, got {type(graph).__name__}")
+    for name, value in others.items():
+        if value is not None and value != "head":
+            raise ValueError(f"depth='inf' lets the head of the best policy act; leave out {name}={value!r}")
+    ghms = ghms.supporting([graph.alpha]) if ghms.gamma == graph.gamma else ghms
+    graph.check_models(ghms)
+    if graph.has_terminals != (ghms.sampler(terminal).terminal is not None):
+        knows, lacks = ("graph", "agent") if graph.has_terminals else ("agent", "graph")
+        raise ValueError(
+            f"the {knows} knows terminal states, the {lacks} does not: give terminal= to both or none"
+        )
+    return ghms
 
 
 def warn_if_slow(gsps: GSPs, num_samples: int) -> None:

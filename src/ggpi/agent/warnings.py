@@ -6,14 +6,19 @@ import warnings
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ggpi.ghm.samplers import ModelSampler, TableSampler
+from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.rewards import Reward
+from ggpi.types import Numbers
 
 FAR = 15.0
 """Standard deviations from the mean of the data in one coordinate. Of 20,000 steps in each of seven environments of
 MuJoCo and classic control none is farther than 13 from the mean of its own data (in most, none farther than 6)."""
+TIMES = 2.0
+"""How many times as far from every landmark as 99.9% of the data."""
 LEVEL = 4
 """Frames between the warning and the line that calls `act` or `plan`."""
 
@@ -29,7 +34,8 @@ class UnfamiliarStateWarning(UserWarning):
 class Warner:
     """Says each thing once; agents for other rewards share what was said of states."""
 
-    def __init__(self, sampler: ModelSampler | TableSampler):
+    def __init__(self, sampler: ModelSampler | TableSampler, graph: JumpyGraph | None = None):
+        self.graph = graph
         frame = sampler.models[0].frame if isinstance(sampler, ModelSampler) else None
         self.frame = frame if frame is not None and frame.kept else None
         self.terminal = sampler.terminal
@@ -38,8 +44,27 @@ class Warner:
             moments = np.concatenate([self.frame.state_mean, self.frame.state_scale], axis=1)
             self.mean, self.scale = np.split(np.unique(moments, axis=0), 2, axis=1)
 
+    def _about_landmarks(self, states: Numbers) -> None:
+        """Warns of a state [B, …] that is far from all landmarks of the graph."""
+        if self.graph is None or "landmarks" in self.said:
+            return
+        apart = self.graph.distance(states)
+        if self.terminal is not None:
+            apart = np.where(jax.vmap(self.terminal)(jnp.asarray(states)), 0.0, apart)
+        if apart.max() <= TIMES * self.graph.reach:
+            return
+        self.said.add("landmarks")
+        warnings.warn(
+            f"this state is far from every landmark of the graph: the nearest is at a distance of {apart.max():.3g}, "
+            f"in units of the data, of which 99.9% are within {self.graph.reach:.3g}. The graph knows nothing of such "
+            "states: make it from data that has some near them. This warning is shown once",
+            UnfamiliarStateWarning,
+            stacklevel=LEVEL + 1,
+        )
+
     def about_states(self, states: Any) -> None:
-        """Warns of a state [B, D] that is far from the data of every model."""
+        """Warns of a state [B, D] that is far from the data of every model, or from every landmark of a graph."""
+        self._about_landmarks(states)
         if self.frame is None or "states" in self.said:
             return
         seen = np.asarray(states)[:, self.frame.kept]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -68,15 +68,25 @@ class AbstractQuery(eqx.Module):
         """C; 1 if the heads choose."""
         return 1 if self.actions is None else self.actions.shape[2]
 
+    @abstractmethod
+    def among(self, rows: np.ndarray) -> AbstractQuery:
+        """The same in some of the states; `cut` does what all queries share."""
+
     def at(self, rows: np.ndarray) -> AbstractQuery:
-        """The same in some of the states."""
-        if np.array_equal(rows, np.arange(len(self.states))):
-            return self
-        actions = None if self.actions is None else self.actions[:, rows]
-        parts = self.states[rows], actions, self.reward.for_rows(lambda leaf: leaf[rows])
-        return eqx.tree_at(
-            lambda q: (q.states, q.actions, q.reward), self, parts, is_leaf=lambda part: part is None
-        )
+        """The same in some of the states, or the query itself if these are all."""
+        return self if np.array_equal(rows, np.arange(len(self.states))) else self.among(rows)
+
+
+Query = TypeVar("Query", bound=AbstractQuery)
+
+
+def cut(query: Query, rows: np.ndarray) -> Query:
+    """A query in some of its states, with their first actions and rewards."""
+    actions = None if query.actions is None else query.actions[:, rows]
+    parts = query.states[rows], actions, query.reward.for_rows(lambda leaf: leaf[rows])
+    return eqx.tree_at(
+        lambda q: (q.states, q.actions, q.reward), query, parts, is_leaf=lambda part: part is None
+    )
 
 
 class Jump(AbstractQuery):
@@ -111,6 +121,9 @@ class Jump(AbstractQuery):
 
     def levels(self, drawn: list[list[Drawn]]) -> list[list[Drawn]]:
         return drawn
+
+    def among(self, rows: np.ndarray) -> Jump:
+        return cut(self, rows)
 
 
 def summary(returns: Float[Array, "*shape n"]) -> Estimate:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ggpi.evaluation.queries import AbstractQuery
+from ggpi.evaluation.queries import AbstractQuery, cut
 from ggpi.evaluation.rewards import SampledReward, stay
 from ggpi.evaluation.tree import Drawn, Tree, draw, returns
 from ggpi.switching import GSPs
@@ -96,6 +96,9 @@ class Step(AbstractQuery):
             return jnp.moveaxis(own, 1, 2).reshape(len(part), -1, shape[2], *part.shape[3:])
 
         return jax.tree.map(arranged, chains)
+
+    def among(self, rows: np.ndarray) -> Step:
+        return cut(self, rows)
 
 
 def _first_reward(reward: SampledReward, left: Numbers, action: Numbers, entered: Numbers) -> Array:

@@ -4,6 +4,7 @@ from ggpi.planning.branch_and_bound import BranchAndBound
 from ggpi.planning.closed_loop import evaluate_closed_loop
 from ggpi.planning.exhaustive import Exhaustive
 from ggpi.planning.halving import SequentialHalving
+from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.planning.planning import plan
 from ggpi.planning.plans import Plans, all_plans
 from ggpi.planning.search import AbstractPlanner, Plan
@@ -12,6 +13,7 @@ __all__ = [
     "AbstractPlanner",
     "BranchAndBound",
     "Exhaustive",
+    "JumpyGraph",
     "Plan",
     "Plans",
     "SequentialHalving",

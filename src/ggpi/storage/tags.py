@@ -49,6 +49,8 @@ LIBRARY = {
     "gsp/1": "ggpi.switching:GSP",
     "gsps/1": "ggpi.switching:GSPs",
     "invertible-linear/1": "ggpi.ghm.spline_flow:InvertibleLinear",
+    "jumps/1": "ggpi.planning.jumpy_graph:Jumps",
+    "jumpy-graph/1": "ggpi.planning.jumpy_graph:JumpyGraph",
     "learned-reward/1": "ggpi.rewards.learned:LearnedReward",
     "linear-policy/1": "ggpi.policies.linear:LinearPolicy",
     "ll2td/1": "ggpi.learning.losses:LL2TD",

@@ -39,6 +39,7 @@ from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, Coupled
 from ggpi.learning.losses import CEMC, LL2TD
 from ggpi.learning.recipe import Recipe
 from ggpi.mdp.optimal import howard
+from ggpi.planning import JumpyGraph
 from ggpi.policies import action_heads as kinds
 from ggpi.policies import networks
 from ggpi.policies.bank import PolicyBank
@@ -194,6 +195,13 @@ def _values() -> QValues:
     return ggpi.evaluate(gsps, ghms, ggpi.rewards.arrival([0.0, 0.5, 1.0]))
 
 
+def _graph() -> JumpyGraph:
+    """Jumps of two policies of the chain."""
+    ghms = ggpi.exact_ghms(_chain(), [_tabular(), _tabular("again")], gamma=GAMMA, alpha=ALPHA)
+    sizes = {"num_landmarks": 2, "num_jumps": 3, "num_neighbours": 2}
+    return ggpi.jumpy_graph(ghms, np.arange(3), **sizes, key=jax.random.key(8))
+
+
 def _simulator() -> Simulator:
     return Simulator.of(ExactGHM(_chain(), _tabular(), GAMMA))
 
@@ -243,6 +251,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     ),
     "recipes": lambda: (Recipe(), Recipe(FlowConfig(), LL2TD()), Recipe(loss=CEMC())),
     "worlds": lambda: (PointMass(), Ring(), Pendulum(), LinearGaussian(0.5, 1.0, 0.25, -0.5, 0.0, 0.5)),
+    "jumpy-graph": _graph,
     "solution": lambda: howard(_chain(), ggpi.rewards.arrival([0.0, 0.5, 1.0]), GAMMA),
     "plain": lambda: {0.5: (1, [True, None, "größer"]), "inf": (float("inf"), float("nan")), 3: np.arange(3)},
 }
@@ -265,6 +274,14 @@ def _answers(value: Any) -> dict[str, Any]:
                 for h in (value.horizon(a),)
             }
             return {"gamma": value.gamma, "alphas": value.alphas, "policies": value.policies, "models": rows}
+        case JumpyGraph():
+            v = value.solve(ggpi.rewards.arrival([0.0, 0.5, 1.0]))
+            return {
+                "v": v,
+                "landmarks": value.landmarks,
+                "coverage": str(value.diagnose()),
+                **vars(value.jumps),
+            }
         case ExactGHM():
             return {"mu": value.dense()}
         case TabularGHM():

@@ -23,6 +23,7 @@ LATER = {
     "flow-matching-ghms",
     "ghms-2-exact",
     "ghms-2-vae",
+    "jumpy-graph",
     "one-network-ghms",
     "one-pass-ghms",
     "path-recipes",

@@ -1,0 +1,270 @@
+"""The jumpy graph: closed-loop values from jumps between landmarks, exact where the jumps and landmarks are."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import corridor
+import ggpi
+from chance import error_of_estimate, error_of_mean
+from ggpi import GGPIAgent, evaluate_closed_loop, exact_ghms, jumpy_graph, rewards
+from ggpi.planning.jumpy_graph import Jumps, JumpyGraph
+from worlds import ALPHAS, worlds
+
+FORMS = ["state", "state_action", "arrival"]
+forms = st.sampled_from(FORMS)
+
+
+def reward_of(world, form):
+    return rewards.Reward(form, world.r_action if form == "state_action" else world.r_state)
+
+
+def models(world, alpha):
+    return exact_ghms(world.mdp, list(world.pis), world.gamma, alpha)
+
+
+def enumerated(world, alpha):
+    """A graph with every possible jump (a, x′, a′) from every state, by its probability: expectations, not samples."""
+    ghms, terminal = models(world, alpha), world.mdp.terminal
+    landmarks, K, A, S = np.flatnonzero(~terminal), len(world.pis), world.A, world.S
+    mu = np.stack([ghms.segment(k, alpha).dense() for k in range(K)])
+    share = np.einsum("kxa,kxay,kyb->kxayb", world.pis, mu, world.pis)[:, landmarks]
+    shape = (K, len(landmarks), A * S * A)
+    action, end, end_action = (
+        np.broadcast_to(part.ravel(), shape) for part in np.indices((A, S, A), np.int32)
+    )
+    share, ended = share.reshape(shape).astype(np.float32), terminal[end]
+    neighbour = np.where(ended, 0, np.searchsorted(landmarks, np.where(ended, landmarks[0], end)))
+    jumps = Jumps(
+        action,
+        end,
+        end_action,
+        ended,
+        share,
+        np.zeros(shape, np.float32),
+        neighbour[..., None].astype(np.int32),
+        np.where(ended, 0, share)[..., None].astype(np.float32),
+    )
+    about = world.gamma, alpha, "", (S, A), bool(terminal.any())
+    return JumpyGraph(*about, np.ones(1), 1.0, landmarks.astype(np.int32), jumps)
+
+
+def backed_up(world, alpha, form, v):
+    """U_k = T_k V [K, S] for V [S], by the closed loop's jump form with exact models; nothing of the graph."""
+    ghms, gamma, terminal = models(world, alpha), world.gamma, world.mdp.terminal
+    beta, found = gamma * (1 - alpha), []
+    for k, pi in enumerate(world.pis):
+        mu = np.einsum("xa,xay->xy", pi, ghms.segment(k, alpha).dense())
+        if form == "arrival":
+            u = mu @ (world.r_state * np.where(terminal, 1, 1 / (1 - beta)))
+        else:
+            r = (
+                world.r_action
+                if form == "state_action"
+                else np.repeat(world.r_state[:, None], world.A, axis=1)
+            )
+            r_pi = np.where(terminal, 0, (pi * r).sum(axis=1))
+            u = r_pi + gamma * (1 - alpha) / (1 - beta) * mu @ r_pi
+        found.append(np.where(terminal, 0, u + gamma * alpha / (1 - beta) * mu @ np.where(terminal, 0, v)))
+    return np.stack(found)
+
+
+@settings(max_examples=60)
+@given(worlds(terminal=True, size=(4, 2)), st.sampled_from(ALPHAS), forms)
+def test_exact_jumps_from_all_states_give_the_closed_loop(world, alpha, form):
+    graph, reward = enumerated(world, alpha), reward_of(world, form)
+    graph.check_parts(())
+    expected = evaluate_closed_loop(models(world, alpha), reward).v.max(axis=0)[graph.landmarks]
+    np.testing.assert_allclose(
+        graph.solve(reward), expected, rtol=1e-4, atol=1e-4 * (1 + np.abs(expected).max())
+    )
+
+
+@settings(max_examples=9)
+@given(worlds(terminal=True, size=(5, 2)), forms)
+def test_sampled_jumps_are_solved_as_they_are(world, form):
+    """V of a graph is the fixed point over its own jumps, computed here without snapping, in double precision."""
+    alpha, reward = 0.5, reward_of(world, form)
+    ghms = models(world, alpha)
+    graph = jumpy_graph(
+        ghms, np.arange(5), num_landmarks=4, num_jumps=6, num_neighbours=2, key=jax.random.key(world.S)
+    )
+    jumps, beta = graph.jumps, world.gamma * (1 - alpha)
+    np.testing.assert_array_equal(jumps.ended, world.mdp.terminal[jumps.end])
+    assert 4 not in graph.landmarks and len(set(graph.landmarks)) == 4
+    r = world.r_action if form == "state_action" else np.repeat(world.r_state[:, None], 2, axis=1)
+    if form == "arrival":
+        fixed = world.r_state[jumps.end] * np.where(jumps.ended, 1, 1 / (1 - beta))
+    else:
+        later = np.where(jumps.ended, 0, r[jumps.end, jumps.end_action])
+        now = r[graph.landmarks[None, :, None], jumps.action]
+        fixed = now + world.gamma * (1 - alpha) / (1 - beta) * later
+    v = np.zeros(5)
+    for _ in range(3000):
+        after = world.gamma * alpha / (1 - beta) * np.where(jumps.ended, 0, v[jumps.end])
+        v[graph.landmarks] = (fixed + after).mean(axis=2).max(axis=0)
+    found = graph.solve(reward)
+    np.testing.assert_allclose(found, v[graph.landmarks], rtol=1e-4, atol=1e-4 * (1 + np.abs(v).max()))
+
+
+@settings(max_examples=9)
+@given(worlds(num_policies=1, terminal=True, size=(4, 2)), forms)
+def test_a_single_policy_has_the_mean_of_its_jumps(world, form):
+    """Nothing is chosen: the error of one jump, by Bernstein's inequality, grows by at most 1/(1−c)."""
+    alpha, n, reward = 0.5, 4000, reward_of(world, form)
+    ghms = models(world, alpha)
+    graph = jumpy_graph(
+        ghms, np.arange(4), num_landmarks=3, num_jumps=n, num_neighbours=1, key=jax.random.key(1)
+    )
+    exact = evaluate_closed_loop(ghms, reward).v[0]
+    beta, c = graph.beta, graph.discount
+    width = np.ptp([*exact, 0.0]) * c + 2 * np.abs(reward.table).max() * (1 + 1 / (1 - beta))
+    allowed = error_of_mean(width / 2, n, width, comparisons=3 * 9) / (1 - c)
+    np.testing.assert_allclose(graph.solve(reward), exact[graph.landmarks], atol=allowed + 1e-3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_agent_estimates_one_backup_by_fresh_jumps(form):
+    world = _world(states=6, policies=3, seed=2)
+    alpha, n, reward = 0.5, 4000, reward_of(world, form)
+    ghms = models(world, alpha)
+    graph = jumpy_graph(
+        ghms, np.arange(6), num_landmarks=5, num_jumps=3, num_neighbours=2, key=jax.random.key(3)
+    )
+    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=n)
+    v = np.zeros(6)
+    v[graph.landmarks] = graph.solve(reward)
+    expected = backed_up(world, alpha, form, v).T
+    plan = agent.plan(np.arange(6), key=jax.random.key(4))
+    width = np.ptp([*v, 0.0]) + 2 * np.abs(reward.table).max() / (1 - graph.beta)
+    bound = error_of_estimate(plan.stderr, n, width, comparisons=3 * expected.size)
+    assert (np.abs(plan.value - expected) <= bound + 1e-3).all()
+    assert (plan.value[5] == 0).all(), "the last state is terminal"
+    np.testing.assert_array_equal(plan.best[:5], plan.value[:5].argmax(axis=1))
+    assert plan.samples(1)[0].shape == (6, n)
+
+
+def _world(states, policies, seed):
+    """A random world whose last state is terminal."""
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(states, 0.3), (states, 2))
+    P[-1] = np.eye(states)[-1]
+    mdp = ggpi.TabularMDP(P, np.arange(states) == states - 1)
+    pis = rng.dirichlet(np.full(2, 0.5), (policies, states))
+
+    class World:
+        S, A, gamma = states, 2, 0.9
+        r_state, r_action = rng.normal(size=states), rng.normal(size=(states, 2))
+
+    World.mdp, World.pis, World.P = mdp, pis, P
+    return World
+
+
+def test_the_maximum_prefers_lucky_jumps_by_no_more_than_their_noise():
+    """V of the same jumps against one backup of it by the exact models, which is what fresh jumps estimate.
+
+    With K policies and n jumps the maximum of means exceeds the maximum of expectations by at most σ√(2 ln K/n) on
+    average, and is not below it; σ is at most half the range of a jump's return.
+    """
+    world, n, alpha = _world(states=81, policies=6, seed=5), 4, 0.5
+    graph = jumpy_graph(
+        models(world, alpha),
+        np.arange(81),
+        num_landmarks=80,
+        num_jumps=n,
+        num_neighbours=1,
+        key=jax.random.key(6),
+    )
+    v = np.zeros(81)
+    v[graph.landmarks] = graph.solve(reward_of(world, "arrival"))
+    lucky = v[:-1] - backed_up(world, alpha, "arrival", v).max(axis=0)[:-1]
+    width = np.ptp(world.r_state) / (1 - graph.beta) + graph.discount * np.ptp(v)
+    chance = error_of_mean(width / 2 / np.sqrt(n), 80, width / n)
+    assert -chance <= lucky.mean() <= width / 2 * np.sqrt(2 * np.log(6) / n) + chance
+    assert lucky.mean() > 0.05 * width / np.sqrt(n), "few jumps are seen to be lucky"
+
+
+@pytest.fixture(scope="module")
+def walks():
+    return corridor.models(), corridor.states()
+
+
+def error(graph, form="arrival", terminal=()):
+    """Of V at the landmarks, root mean square, as a share of the largest value."""
+    v, (_, exact) = graph.solve(rewards.Reward(form, corridor.HILLS)), corridor.exact(form, terminal)
+    wrong = v - exact[graph.landmarks[:, 0].astype(int)]
+    return float(np.sqrt((wrong**2).mean()) / exact.max())
+
+
+def built(walks, seed=0, **sizes):
+    ghms, data = walks
+    chosen = {"num_landmarks": 200, "num_jumps": 64, "num_neighbours": 2, **sizes}
+    return jumpy_graph(ghms, data, **chosen, key=jax.random.key(seed))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_vectors_have_the_values_of_their_finite_world(walks, form):
+    """Over 20 seeds the errors are .013 ± .003."""
+    assert error(built(walks), form) < 0.04
+
+
+def test_the_error_falls_with_jumps(walks):
+    """As 1/√n or faster, because the bias of the maximum falls too: from 4 to 256 jumps by 8 or more."""
+    few, many = (np.mean([error(built(walks, seed, num_jumps=n)) for seed in range(3)]) for n in (4, 256))
+    assert many < few / 4
+
+
+def test_the_error_falls_with_landmarks(walks):
+    few, many = (
+        np.mean([error(built(walks, seed, num_landmarks=count, num_jumps=256)) for seed in range(3)])
+        for count in (12, 100)
+    )
+    assert many < few / 2
+
+
+def test_positions_come_first():
+    """Six coordinates that mean nothing hide the position, unless the models know that it is one."""
+    told, untold = (
+        error(built((corridor.models(6, relative), corridor.states(6)), num_neighbours=4))
+        for relative in ((0,), ())
+    )
+    assert told < 0.07 and untold > 0.15
+
+
+def test_an_end_of_the_corridor_that_ends_the_episode(walks):
+    ghms, data = walks
+    graph = jumpy_graph(
+        ghms,
+        data,
+        num_landmarks=199,
+        num_jumps=64,
+        num_neighbours=2,
+        terminal=lambda state: state[0] >= corridor.LENGTH - 1,
+        key=jax.random.key(0),
+    )
+    assert graph.landmarks.max() < corridor.LENGTH - 1 and graph.jumps.ended.any()
+    assert error(graph, "arrival", terminal=[corridor.LENGTH - 1]) < 0.04
+
+
+def test_agents_act_by_the_closed_loop(walks):
+    """Between the hills the agent walks to the one that is worth the way, also for a batch of rewards."""
+    ghms, graph = walks[0], built(walks)
+    reward = rewards.arrival(corridor.HILLS)
+    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=1000)
+    u, _ = corridor.exact("arrival")
+    places = np.array([5, 35, 60, 130, 160, 195])
+    plan = agent.plan(places[:, None].astype(np.float32), key=jax.random.key(1))
+    np.testing.assert_allclose(plan.value, u[:, places].T, atol=0.08 * u.max())
+    assert (np.abs(u[0] - u[1])[places] > 0.1 * u.max()).all(), "one of the two is clearly better"
+    np.testing.assert_array_equal(plan.best, u[:, places].argmax(axis=0))
+    np.testing.assert_allclose(plan.action[:, 0], np.where(plan.best == 1, 1.0, -1.0))
+    higher = rewards.arrival(corridor.Hills(jnp.float32(3.0)))
+    both = rewards.each([reward, higher])
+    apart = [a.plan([[100.0]], key=jax.random.key(2)).value[0] for a in (agent, agent.with_reward(higher))]
+    together = agent.with_reward(both).plan([[100.0], [100.0]], key=jax.random.key(2))
+    np.testing.assert_allclose(together.value, apart, atol=0.1 * u.max())
+    np.testing.assert_allclose(graph.solve(both), [graph.solve(reward), graph.solve(higher)])
+    assert together.best.tolist() == [1, 0]
