@@ -72,6 +72,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.maze.transfer",
         "PointMaze: targets behind corners, reached by policies that know directions, depth 1 to 4",
     ),
+    "maze-closed-loop": (
+        "ggpi.lab.maze.closed_loop",
+        "PointMaze: targets behind many turns, reached by the closed loop on a jumpy graph",
+    ),
     "discrete-control": (
         "ggpi.lab.discrete.control",
         "CartPole, Acrobot, LunarLander: which first actions to score with learned models",

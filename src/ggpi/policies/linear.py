@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -86,14 +88,19 @@ def direction_policies(noise: float = 0.3) -> list[LinearPolicy]:
     return [linear_policy(np.zeros((2, 4)), push, noise, name) for name, push in DIRECTIONS.items()]
 
 
-def maze_policies(speed: float = 2.0, gain: float = 0.3, noise: float = 0.2) -> list[LinearPolicy]:
-    """Four policies for a `PointMaze`: a = gain · (v* − v) + noise · ε, with v* of this speed in four directions.
+def maze_policies(
+    speed: float = 2.0,
+    gain: float = 0.3,
+    noise: float = 0.2,
+    directions: Mapping[str, tuple[float, float]] = DIRECTIONS,
+) -> list[LinearPolicy]:
+    """Policies for a `PointMaze`: a = gain · (v* − v) + noise · ε, with v* of this speed, one for each direction.
 
     Each moves straight until a wall stops it. Speed is in cells per second.
     """
     brake = np.concatenate([np.zeros((2, 2)), -gain * np.eye(2)], axis=1)
     return [
-        linear_policy(brake, gain * speed * np.array(side), noise, name) for name, side in DIRECTIONS.items()
+        linear_policy(brake, gain * speed * np.array(side), noise, name) for name, side in directions.items()
     ]
 
 

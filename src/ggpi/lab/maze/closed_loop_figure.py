@@ -1,0 +1,88 @@
+"""Tables and figure of `maze-closed-loop`, from its numbers."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+from rich.table import Table
+
+from ggpi.lab import style
+from ggpi.lab.cells import Metrics
+from ggpi.lab.maze.tasks import RADIUS
+
+
+def table(metrics: Metrics) -> list[Table]:
+    """Models and graph before any episode; success by turns."""
+    return [_graph_table(metrics), _success_table(metrics)]
+
+
+def _graph_table(metrics: Metrics) -> Table:
+    shown = Table(
+        title=f"{metrics['maze']}: jumps of the graph, before any episode",
+        caption="left out: jumps that end too far from every landmark; distance: median, to the nearest landmark, in "
+        "standard deviations of the data",
+    )
+    for column in ("seed of models", "landmarks", "in walls, %", "left out, %", "distance"):
+        shown.add_column(column, justify="right")
+    for seed, row in enumerate(metrics["graphs"]):
+        shares = (f"{100 * row[name]:.1f}" for name in ("in_walls", "left_out"))
+        shown.add_row(str(seed), f"{row['landmarks']:,}", *shares, f"{row['distance']:.3f}")
+    return shown
+
+
+def _success_table(metrics: Metrics) -> Table:
+    shown = Table(
+        title=f"{metrics['maze']}: targets reached, %, by the turns of the shortest route",
+        caption=f"90% bootstrap intervals; for each number of turns {metrics['num_models']} seeds of models × "
+        f"{metrics['episodes']} episodes of the closed loop, {metrics['few_episodes']} of the others; "
+        "ms: of a decision, for depth 1 and 2 together with those of other episodes",
+    )
+    shown.add_column("agent")
+    for column in (*map(str, metrics["turns"]), "ms"):
+        shown.add_column(column, justify="right")
+    for name, row in metrics["success"].items():
+        cells = (_percent(row[str(turns)]) for turns in metrics["turns"])
+        shown.add_row(name, *cells, f"{metrics['milliseconds'][name]:.1f}")
+    return shown
+
+
+def _percent(row: dict[str, float]) -> str:
+    return f"{100 * row['mean']:.0f} [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
+
+
+def plot(metrics: Metrics) -> Figure:
+    """Success by turns; V of the landmarks with the best policy at some of them, and the path of an episode."""
+    canvas, axes = style.figure(1, 2, size=(4.6, 4.2))
+    _draw_success(axes[0, 0], metrics)
+    _draw_values(axes[0, 1], metrics)
+    return canvas
+
+
+def _draw_success(ax: Axes, metrics: Metrics) -> None:
+    turns = metrics["turns"]
+    for (name, rows), colour in zip(metrics["success"].items(), (style.INK, *style.PALETTE), strict=False):
+        mean, low, high = (
+            100 * np.array([rows[str(k)][part] for k in turns]) for part in ("mean", "low", "high")
+        )
+        ax.fill_between(turns, low, high, color=colour, alpha=0.1, linewidth=0)
+        ax.plot(turns, mean, "-o", color=colour, markersize=4, linewidth=1.3, label=name)
+    ax.set(xlabel="turns of the shortest route", ylabel="targets reached, %", ylim=(-3, 104), xticks=turns)
+    ax.legend(frameon=False, fontsize=8)
+
+
+def _draw_values(ax: Axes, metrics: Metrics) -> None:
+    picture, free = metrics["picture"], np.array(metrics["free"])
+    height, width = free.shape
+    extent = (-width / 2, width / 2, -height / 2, height / 2)
+    ax.imshow(~free, cmap="Greys", vmin=0, vmax=2, extent=extent, interpolation="nearest")
+    places, values = np.array(picture["landmarks"]), np.array(picture["values"])
+    ax.scatter(*places.T, c=values, s=5, cmap="viridis", linewidths=0)
+    arrows = np.array(picture["places"]), np.array(picture["headings"])
+    ax.quiver(*arrows[0].T, *arrows[1].T, scale=45, width=0.003, color=style.INK, alpha=0.7)
+    ax.plot(*np.array(picture["path"]).T, "-", color=style.RED, linewidth=1.8)
+    ax.add_patch(Circle(picture["target"], RADIUS, fill=False, edgecolor=style.RED, linewidth=1.8))
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    reached = f"reached in {picture['steps']} steps" if picture["steps"] else "not reached"
+    ax.set_title(f"V of landmarks, best policies, and a path: {reached}", fontsize=9, color=style.INK)

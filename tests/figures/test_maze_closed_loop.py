@@ -1,0 +1,35 @@
+"""The closed loop in mazes at its smallest size."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium_robotics")
+
+from ggpi.lab.maze import closed_loop, closed_loop_figure
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.mark.slow
+def test_run_has_every_number():
+    config = closed_loop.PRESETS["tiny"]
+    metrics = closed_loop.run(config)
+    assert metrics["turns"] == (0, 1, 2)
+    assert set(metrics["success"]) == set(metrics["milliseconds"])
+    assert {"closed loop", "depth 1", "random switching", "guide who knows the maze"} <= set(
+        metrics["success"]
+    )
+    assert len(metrics["graphs"]) == 1 and 0 <= metrics["graphs"][0]["in_walls"] <= 1
+    assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
+    assert len(closed_loop_figure.table(metrics)) == 2
+    assert len(closed_loop_figure.plot(metrics).axes) == 2
+
+
+def test_eight_policies_go_eight_ways():
+    ways = np.array([policy.mode(np.zeros(4)) for policy in closed_loop.policies()])
+    angles = np.sort(np.arctan2(ways[:, 1], ways[:, 0]))
+    np.testing.assert_allclose(np.diff(angles), np.pi / 4, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(ways, axis=1), np.linalg.norm(ways[0]), rtol=1e-5)
