@@ -10,6 +10,8 @@ from ggpi.envs.ant import AntDynamics
 from ggpi.lab import agents
 from ggpi.lab.ant import depth_radius as ant_depth_radius
 from ggpi.lab.ant import depth_radius_figure as ant_depth_radius_figure
+from ggpi.lab.ant import draws as ant_draws
+from ggpi.lab.ant import draws_figure as ant_draws_figure
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant import training_budget as ant_training_budget
 from ggpi.lab.ant import training_budget_figure as ant_training_budget_figure
@@ -33,8 +35,17 @@ def test_transfer_compares_agents_on_the_same_starts():
     assert set(metrics["curves"]) == set(metrics["oracle"]) == {"1", "2"}
     assert {"right alone", "random switching", "MPC, one-step model"} <= set(metrics["baselines"])
     assert all(np.isfinite(list(row.values())).all() for row in metrics["ratios"].values())
-    assert len(ant_transfer_figure.table(metrics)) == 4
+    assert len(ant_transfer_figure.table(metrics)) == 3
     assert len(ant_transfer_figure.plot(metrics).axes) == 3
+
+
+@pytest.mark.slow
+def test_every_planner_has_a_row_for_each_budget():
+    metrics = ant_draws.run(ant_draws.PRESETS["tiny"])
+    assert {row["planner"] for row in metrics["rows"]} == set(ant_draws.PLANNERS)
+    assert all(row["draws"] == 120 and 0 <= row["mean"] <= 1 for row in metrics["rows"])
+    assert ant_draws_figure.table(metrics).row_count == len(ant_draws.PLANNERS)
+    assert len(ant_draws_figure.plot(metrics).axes) == 2
 
 
 @pytest.mark.slow

@@ -56,6 +56,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.ant.transfer",
         "Fig 5 left, Tab 1: the ant reaches targets by GGPI at depth 1 to 3, with an oracle and baselines",
     ),
+    "ant-draws": (
+        "ggpi.lab.ant.draws",
+        "The ant at depth 2: success and time of a decision against its draws, for adaptive planners",
+    ),
     "ant-visualise": (
         "ggpi.lab.ant.visualise",
         "Fig 6, 15, 16: what the ant's agents imagine, and what they do",

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ggpi.envs.ant import AntDynamics
-from ggpi.lab.agents import Decide, Timed, WarmPlanner, budget, oracle, planner
+from ggpi.lab.agents import Decide, Timed, budget, oracle, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, PLAIN, plain_agent
 from ggpi.lab.ant.calibration import announce, calibration, ratios
@@ -27,7 +27,6 @@ from ggpi.lab.ant.models import FITS, FitConfig, models
 from ggpi.lab.ant.mpc import mpc
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, Tasks, compute
-from ggpi.planning import AbstractPlanner, BranchAndBound, SequentialHalving
 from ggpi.storage.pretrained import pretrained
 
 LEVEL = 0.9
@@ -35,9 +34,6 @@ PAIR = (1, 2)
 """The depths that Table 1 compares."""
 TRIED = 4
 """First actions of each head that are scored by themselves, with a quarter of the samples each."""
-MEMORY, FACTOR = 0.8, 4
-"""Of halving, with and without a start from the last decision; chosen on other episodes."""
-ADAPTIVE = ("halving", "halving-memory", "branch-and-bound")
 VARIANTS = {"first-actions": f"best of {TRIED} first actions", "decoder-means": "decoder means"}
 
 
@@ -53,14 +49,12 @@ class Config:
     """Episodes of each agent, the same for all."""
     samples: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
     """Samples n for each GSP of depth 2."""
-    draws: tuple[int, ...] = (250, 500, 1000, 2000)
-    """Draws of a decision at depth 2 by adaptive planners; n samples for each GSP take 20n."""
     depths: tuple[int, ...] = (1, 2, 3)
     """Depths of the plans."""
     radius: float = ant.RADIUS
     """Radius of the target."""
     oracle_episodes: int = 30
-    """Episodes of the oracle, which takes most of the time: the first ones of all; 0 leaves it out."""
+    """Episodes of the oracle: the first ones of all."""
     oracle_samples: int = 20
     """The oracle's samples n for each GSP of depth 2: one of those above, to compare with models at."""
 
@@ -75,7 +69,6 @@ PRESETS = {
         num_models=1,
         episodes=2,
         samples=(2,),
-        draws=(120,),
         depths=(1, 2),
         radius=2.0,
         oracle_episodes=1,
@@ -117,22 +110,15 @@ def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
         for depth in config.depths
         for s, fit in enumerate(fits)
     }
-    for name, draws in product(ADAPTIVE, config.draws[::-1]):
-        for s, fit in enumerate(fits):
-            tasks[f"{name}/draws-{draws}/{s}"] = partial(plan_adaptively, config, fit, name, draws)
     for variant, depth in product(VARIANTS, PAIR):
         tasks[f"{variant}/depth-{depth}"] = partial(plan_otherwise, config, fits[0], depth, variant)
     for name in PLAIN:
         tasks[f"plain/{name.replace(' ', '-')}"] = partial(play_plain, config, name)
     for s, fit in enumerate(fits):
         tasks[f"mpc/{s}"] = partial(plan_one_step, config, fit)
-    for depth in _oracle_depths(config):
+    for depth in config.depths:
         tasks[f"oracle/depth-{depth}"] = partial(true_plan, config, depth)
     return tasks
-
-
-def _oracle_depths(config: Config) -> tuple[int, ...]:
-    return config.depths if config.oracle_episodes else ()
 
 
 def _compared(config: Config, results: Metrics) -> Metrics:
@@ -142,19 +128,18 @@ def _compared(config: Config, results: Metrics) -> Metrics:
         d: [results[f"depth-{d}/samples-{max(config.samples)}/{s}"] for s in seeds] for d in {*depths, *PAIR}
     }
     return {
-        "adaptive": _adaptive(config, results),
         "curves": {str(d): [_rate(results, config, d, n) for n in config.samples] for d in depths},
         "table": cases([[best[d][s] for d in PAIR] for s in seeds]),
         "variants": {
-            f"depth {d}, {words}": _summary([results[f"{variant}/depth-{d}"]])
+            f"depth {d}, {words}": summary([results[f"{variant}/depth-{d}"]])
             for variant, words in VARIANTS.items()
             for d in PAIR
         },
         "baselines": _baselines(results, config),
         "oracle": {
-            str(d): _summary([results[f"oracle/depth-{d}"]])
+            str(d): summary([results[f"oracle/depth-{d}"]])
             | {"models_on_the_same": _same_starts(results, config, d)}
-            for d in _oracle_depths(config)
+            for d in depths
         },
         "seconds_per_plan": {
             str(d): float(np.mean([cell["seconds_per_plan"] for cell in best[d]])) for d in depths
@@ -170,17 +155,6 @@ def calibrate(fit: FitConfig) -> Metrics:
 def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> Metrics:
     """Episodes of GGPI at a depth."""
     return play(config, planner(models(fit), depth, budget(samples, depth), config.radius))
-
-
-def plan_adaptively(config: Config, fit: FitConfig, name: str, draws: int) -> Metrics:
-    """Episodes of GGPI at depth 2, where an adaptive planner spends a budget of draws on each decision."""
-    if name == "halving-memory":
-        halving = SequentialHalving(draws, value_samples=1, factor=FACTOR, memory=MEMORY)
-        return play(config, WarmPlanner(models(fit), 2, config.radius, halving))
-    search: AbstractPlanner = SequentialHalving(draws, value_samples=1, factor=FACTOR)
-    if name == "branch-and-bound":
-        search = BranchAndBound(draws, batch=4, value_samples=1)
-    return play(config, planner(models(fit), 2, 1, config.radius, planner=search))
 
 
 def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> Metrics:
@@ -224,23 +198,11 @@ def play(config: Config, decide: Decide) -> Metrics:
     return {"steps": ant.episodes(timed, tasks).steps, "seconds_per_plan": timed.seconds_per_decision}
 
 
-def _adaptive(config: Config, results: Metrics) -> list[Metrics]:
-    """Success and time of a decision at depth 2 against its draws, adaptively and with all GSPs alike."""
-    cells = {(name, draws): f"{name}/draws-{draws}" for name, draws in product(ADAPTIVE, config.draws)}
-    cells |= {("exhaustive", 20 * n): f"depth-2/samples-{n}" for n in config.samples}
-    rows = []
-    for (name, draws), cell in cells.items():
-        parts = [results[f"{cell}/{s}"] for s in range(config.num_models)]
-        seconds = float(np.mean([part["seconds_per_plan"] for part in parts]))
-        rows.append({"planner": name, "draws": draws, "ms": 1e3 * seconds, **_summary(parts)})
-    return rows
-
-
 def _rate(results: Metrics, config: Config, depth: int, samples: int) -> Metrics:
-    return _summary([results[f"depth-{depth}/samples-{samples}/{s}"] for s in range(config.num_models)])
+    return summary([results[f"depth-{depth}/samples-{samples}/{s}"] for s in range(config.num_models)])
 
 
-def _summary(cells: list[Metrics]) -> Metrics:
+def summary(cells: list[Metrics]) -> Metrics:
     """Share of episodes that reached the target, with a bootstrap interval over all of them, and the mean steps."""
     steps = np.concatenate([cell["steps"] for cell in cells])
     reached = steps > 0
@@ -250,14 +212,14 @@ def _summary(cells: list[Metrics]) -> Metrics:
 
 
 def _baselines(results: Metrics, config: Config) -> Metrics:
-    found = {name: _summary([results[f"plain/{name.replace(' ', '-')}"]]) for name in PLAIN}
-    return found | {MPC: _summary([results[f"mpc/{s}"] for s in range(config.num_models)])}
+    found = {name: summary([results[f"plain/{name.replace(' ', '-')}"]]) for name in PLAIN}
+    return found | {MPC: summary([results[f"mpc/{s}"] for s in range(config.num_models)])}
 
 
 def _same_starts(results: Metrics, config: Config, depth: int) -> Metrics:
     """The learned models on the oracle's episodes, with as many samples."""
     parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
-    return _summary([{"steps": part["steps"][: config.oracle_episodes]} for part in parts])
+    return summary([{"steps": part["steps"][: config.oracle_episodes]} for part in parts])
 
 
 def cases(pairs: list[list[Metrics]]) -> list[dict[str, float]]:

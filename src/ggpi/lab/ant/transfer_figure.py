@@ -18,33 +18,12 @@ CASES = (
     "both succeed, in the same step",
 )
 PAPER = (50.8, 45.0, 1.0, 2.8, 0.4, None)
-ADAPTIVE = {
-    "halving": "depth 2, halving",
-    "halving-memory": "depth 2, halving with memory",
-    "branch-and-bound": "depth 2, branch and bound",
-}
 COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
 
 
 def table(metrics: Metrics) -> list[Table]:
     """Calibration, Table 1, and success of every agent."""
-    parts = _case_table(metrics), _success_table(metrics), _adaptive_table(metrics)
-    return [calibration_table(metrics["ratios"]), *parts]
-
-
-def _adaptive_table(metrics: Metrics) -> Table:
-    shown = Table(
-        title="Depth 2: draws of a decision",
-        caption="ms: of a decision, with those of the other episodes computed at the same time",
-        title_justify="left",
-    )
-    for column in ("planner", "draws", "success, %", "ms"):
-        shown.add_column(column, justify="left" if column == "planner" else "right")
-    for row in sorted(metrics["adaptive"], key=lambda row: (row["planner"], row["draws"])):
-        interval = f"{100 * row['mean']:.0f} [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
-        name = ADAPTIVE.get(row["planner"], "exhaustive").removeprefix("depth 2, ")
-        shown.add_row(name, f"{row['draws']:,}", interval, f"{row['ms']:.1f}")
-    return shown
+    return [calibration_table(metrics["ratios"]), _case_table(metrics), _success_table(metrics)]
 
 
 def _case_table(metrics: Metrics) -> Table:
@@ -99,22 +78,8 @@ def _draw_curves(ax: Axes, metrics: Metrics) -> None:
         )
         ax.fill_between(n, low, high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(n, mean, "-o", color=colour, linewidth=1.3, markersize=3, label=words)
-        if depth in metrics["oracle"]:
-            star = metrics["oracle_samples"], 100 * metrics["oracle"][depth]["mean"]
-            ax.plot(*star, "*", color=colour, markersize=10)
-    for (name, words), mark in zip(ADAPTIVE.items(), "so^", strict=True):
-        rows = [row for row in metrics["adaptive"] if row["planner"] == name]
-        points = [row["draws"] / 20 for row in rows], [100 * row["mean"] for row in rows]
-        filled = style.INK if name == "halving" else "white"
-        ax.plot(
-            *points,
-            f"--{mark}",
-            color=style.INK,
-            linewidth=1,
-            markersize=3,
-            markerfacecolor=filled,
-            label=words,
-        )
+        oracle = metrics["oracle"][depth]
+        ax.plot(metrics["oracle_samples"], 100 * oracle["mean"], "*", color=colour, markersize=10)
     ax.set_xscale("log")
     ax.set_xticks(n, [str(i) for i in n])
     ax.minorticks_off()

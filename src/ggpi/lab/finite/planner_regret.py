@@ -154,6 +154,7 @@ def regrets(config: Config, world: str, depth: int, planner: str) -> Metrics:
             rows.append(
                 {
                     "samples": budget / nodes,
+                    "budget": budget,
                     "runs": len(best),
                     "draws": float(np.mean(draws)),
                     "regret": mean_interval(regret),

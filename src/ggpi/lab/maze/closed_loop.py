@@ -4,7 +4,7 @@ A ball that can be pushed in eight directions looks for targets behind up to eig
 flow-matching models of the eight policies learn it from transitions. The *closed loop* builds a graph of landmarks once
 and solves it for each target; depth m considers m policies in a row, and sees no target behind more turns.
 
-Before any episode the table says how many samples lie in walls and how well landmarks cover the jumps. A guide who knows
+Before any episode a table says how many samples lie in walls and how well landmarks cover the jumps. A guide who knows
 the maze is the upper bound, random switching the lower one.
 """
 
