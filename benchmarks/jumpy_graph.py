@@ -120,16 +120,21 @@ def measure(
 def main() -> None:
     is_tiny = "--tiny" in sys.argv
     base, most = (100, 1_000) if is_tiny else (4_000, 100_000)
-    results = {
-        "base": [measure(base, 16, 8)],
-        "student": [measure(base, 16, 8, learned=True)],
-        "jumps": [measure(base, n, 4) for n in (4, 16)],
-        "policies": [measure(base, 8, k) for k in (2, 8)],
-        "landmarks": [measure(count, 8, 4, rounds=3) for count in (most // 100, most // 10, most)],
+    rows = {
+        "base": [lambda: measure(base, 16, 8)],
+        "student": [lambda: measure(base, 16, 8, learned=True)],
+        "jumps": [lambda n=n: measure(base, n, 4) for n in (4, 16)],
+        "policies": [lambda k=k: measure(base, 8, k) for k in (2, 8)],
+        "landmarks": [
+            lambda count=count: measure(count, 8, 4, rounds=3) for count in (most // 100, most // 10, most)
+        ],
     }
-    text = json.dumps(results, indent=1)
-    print(text)
+    results = {}
+    for name, measured in rows.items():
+        results[name] = [one() for one in measured]
+        print(json.dumps({name: results[name]}, indent=1), flush=True)
     if not is_tiny:
+        text = json.dumps(results, indent=1)
         (Path(__file__).parent / "results" / "jumpy_graph.json").write_text(text + "\n")
 
 

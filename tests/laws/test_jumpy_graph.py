@@ -207,17 +207,18 @@ def built(walks, seed=0, **sizes):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_vectors_have_the_values_of_their_finite_world(walks, form):
-    """Over 20 seeds the errors are .013 ± .003."""
+    """Over 12 seeds the error of arrival rewards was .0113 ± .0017, at most .0155."""
     assert error(built(walks), form) < 0.04
 
 
 def test_the_error_falls_with_jumps(walks):
-    """As 1/√n or faster, because the bias of the maximum falls too: from 4 to 256 jumps by 8 or more."""
+    """1/√n would be a ratio of .125 from 4 to 256 jumps; over 12 seeds it was .107 ± .019, at most .15."""
     few, many = (np.mean([error(built(walks, seed, num_jumps=n)) for seed in range(3)]) for n in (4, 256))
     assert many < few / 4
 
 
 def test_the_error_falls_with_landmarks(walks):
+    """Over 12 seeds the ratio was .085 ± .033, at most .18."""
     few, many = (
         np.mean([error(built(walks, seed, num_landmarks=count, num_jumps=256)) for seed in range(3)])
         for count in (12, 100)

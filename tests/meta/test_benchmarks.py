@@ -52,12 +52,9 @@ def test_the_jumpy_graph_is_timed():
 
 
 def test_committed_results_of_the_jumpy_graph():
-    """8 policies, 4,000 landmarks and 16 jumps of each."""
-    (base,), curve = committed("jumpy_graph")["base"], committed("jumpy_graph")["landmarks"]
-    assert base["solve_cpu_seconds"] <= 0.2 and base["decision_cpu_seconds"] <= 0.02 and base["graph_gb"] <= 1
-    assert curve[-1]["landmarks"] == 100_000
-    per_landmark = [row["solve_cpu_seconds"] / row["landmarks"] for row in curve[1:]]
-    assert max(per_landmark) <= 4 * min(per_landmark), "linear in landmarks, but for caches"
+    """8 policies, 4,000 landmarks and 16 jumps of each; seconds of one core."""
+    (base,) = committed("jumpy_graph")["base"]
+    assert base["solve_cpu_seconds"] <= 0.2 and base["decision_cpu_seconds"] <= 0.01 and base["graph_gb"] <= 1
 
 
 @pytest.mark.slow

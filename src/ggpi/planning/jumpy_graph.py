@@ -168,7 +168,9 @@ class JumpyGraph:
             raise ValueError("actions, or units and coordinates, differ in shape")
         if not (jumps.neighbour.min() >= 0 and jumps.neighbour.max() < len(self.landmarks)):
             raise ValueError(f"neighbours are not landmarks 0 to {len(self.landmarks) - 1}")
-        parts = self.landmarks, self.units, jumps.end, jumps.share, jumps.weight, jumps.distance
+        if len(self.sizes) != (2 if self.landmarks.ndim == 1 else 0):
+            raise ValueError(f"sizes of a finite MDP are two numbers, of vectors none, got {self.sizes}")
+        parts = self.landmarks, self.units, self.reach, jumps.end, jumps.share, jumps.weight, jumps.distance
         if not all(np.isfinite(part).all() for part in parts) or not (self.units > 0).all():
             raise ValueError("landmarks, units or jumps are not finite")
         if (jumps.weight < 0).any() or not np.allclose(jumps.share.sum(axis=2), 1, atol=1e-4):
