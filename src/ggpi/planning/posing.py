@@ -110,11 +110,12 @@ def _pool(
     network = models.shared_network()
     known = np.asarray(network.codes)
     bounds = known.min(axis=0), known.max(axis=0)
-    codes = None if callable(proposals) else reals(proposals, "proposals")
     if callable(proposals):
-        shape = jax.eval_shape(lambda x, key: proposals(x, key=key), state, jax.random.key(0)).shape
+        made = jax.eval_shape(lambda x, key: proposals(x, key=key), state, jax.random.key(0))
+        codes, shape = None, made.shape
     else:
-        shape = np.shape(codes)
+        codes = reals(proposals, "proposals")
+        shape = codes.shape
     if len(shape) != 2 or 0 in shape:
         raise ValueError(f"proposals are codes [C, {known.shape[1]}], at least one, got shape {list(shape)}")
     network.with_codes(np.zeros(shape))

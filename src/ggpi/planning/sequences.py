@@ -99,7 +99,7 @@ class _Segments(NamedTuple):
 
 def sequence_returns(problem: Problem, plans: Sequences, batch: int, *, key: Key) -> Float[Array, "N batch"]:
     """G of each plan, `batch` samples each; as many plans at a time as memory allows."""
-    n, width = len(plans), problem_width(problem, batch)
+    n, width = len(plans), width_of(problem, batch)
     if n <= width:
         return _returns(problem, plans, batch, key)
     padded = plans.at(jnp.minimum(jnp.arange(n + -n % width), n - 1))
@@ -107,7 +107,7 @@ def sequence_returns(problem: Problem, plans: Sequences, batch: int, *, key: Key
     return jax.lax.map(lambda part: _returns(problem, part, batch, key), parts).reshape(-1, batch)[:n]
 
 
-def problem_width(problem: Problem, batch: int) -> int:
+def width_of(problem: Problem, batch: int) -> int:
     """How many plans are sampled at a time: each may hold weights of its own."""
     sampler = problem.sampler
     weights = 0
