@@ -22,7 +22,6 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ggpi.planning.chains import Problem
@@ -30,9 +29,10 @@ from ggpi.planning.choices import Choices, Sequences
 from ggpi.planning.exhaustive import best_first
 from ggpi.planning.search import AbstractPlanner, Kept, Plan, Round, Search, mean_and_error
 from ggpi.planning.sequences import Move, choices_of, move_of, sequence_returns
-from ggpi.types import Key, Scalar, whole
+from ggpi.types import ArrayLike, Key, Scalar, whole
 
-Proposals = Float[np.ndarray, "C z"] | Float[Array, "C z"] | Callable[..., Float[Array, "C z"]]
+Proposals = ArrayLike | Callable[..., Array]
+"""Codes [C, z], or a function of them."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
