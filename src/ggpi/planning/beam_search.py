@@ -1,6 +1,6 @@
 """Beam search: the best prefixes are extended by every policy, segment by segment.
 
-A prefix is itself a plan, whose last policy acts for ever. That is its score: the mean of a plan that the search could
+A prefix is itself a plan, whose last policy acts forever. That is its score: the mean of a plan that the search could
 stop with, and a lower bound of what its best extension reaches. Plans that are good only after their next switch look
 no better than others before it: a beam that is narrow may lose them.
 """
@@ -100,7 +100,7 @@ def extensions(choices: Choices, count: int | None, *, key: Key) -> Extensions:
 
 
 def extended(beam: Sequences, added: Extensions, i: Int[Array, ""]) -> Sequences:
-    """Every prefix of i segments with every extension, which then acts for ever."""
+    """Every prefix of i segments with every extension, which then acts forever."""
     width, count, depth = len(beam), len(added.alphas), beam.depth
     old = beam.at(jnp.repeat(jnp.arange(width), count))
     new = jax.tree.map(lambda leaf: jnp.tile(leaf, (width, *[1] * (leaf.ndim - 1))), added)

@@ -84,14 +84,11 @@ class Choices(eqx.Module):
         """Probabilities of switches."""
         if self.alpha_range is not None:
             lo, hi = jnp.log(jnp.asarray(self.alpha_range))
-            return self.within(jnp.exp(jax.random.uniform(key, shape, minval=lo, maxval=hi)))
+            drawn = jnp.exp(jax.random.uniform(key, shape, minval=lo, maxval=hi))
+            return jnp.clip(drawn, *self.alpha_range)
         if not self.alphas:
             return jnp.zeros(shape)
         return jnp.asarray(self.alphas, jnp.float32)[jax.random.randint(key, shape, 0, len(self.alphas))]
-
-    def within(self, alphas: Float[Array, "..."]) -> Float[Array, "..."]:
-        """Switches of the range, with those that are outside of it moved to its ends."""
-        return alphas if self.alpha_range is None else jnp.clip(alphas, *self.alpha_range)
 
     def known(self, codes: Float[Array, "*n z"]) -> Float[Array, "*n z"]:
         """Codes within the bounds, with those that are outside of them moved there."""

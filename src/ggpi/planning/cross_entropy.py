@@ -38,10 +38,9 @@ class Proposal(eqx.Module):
         policy_key, alpha_key = jax.random.split(key)
         policies = _drawn(self.policies, count, policy_key)
         alphas = _drawn(self.alphas, count, alpha_key)
-        if choices.bounds is not None:
-            policies = choices.known(policies)
+        policies = choices.known(policies)
         if choices.alpha_range is not None:
-            alphas = choices.within(jnp.exp(alphas))
+            alphas = jnp.clip(jnp.exp(alphas), *choices.alpha_range)
         else:
             alphas = jnp.asarray(choices.alphas or (0.0,), jnp.float32)[alphas]
         return Sequences(policies, alphas)

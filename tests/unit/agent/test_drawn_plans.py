@@ -39,7 +39,7 @@ def test_a_plan_of_a_batch(ghms, reward):
     assert agent.with_reward(ggpi.rewards.state(ghms.mdp.indicator((1, 9)))).act(states, key=KEY)[0] == 0
 
 
-def test_rounds_with_a_trace_and_a_warm_start(ghms, reward):
+def test_a_trace_sees_every_round(ghms, reward):
     """A uniform draw of 64 plans lacks every plan that starts with right with probability (3/4)⁶⁴ < 1e-7."""
     agent = ggpi.GGPIAgent(ghms, reward, planner=CrossEntropy(64, 3, num_samples=20))
     x, seen = ghms.mdp.index((1, 10)), []
@@ -48,7 +48,13 @@ def test_rounds_with_a_trace_and_a_warm_start(ghms, reward):
     assert [one.round for one in seen] == [0, 1, 2] and [one.alive.shape for one in seen] == [(1, 8)] * 3
     assert [int(one.draws[0]) for one in seen] == [64 * 2 * 20 * i for i in (1, 2, 3)]
     assert all(np.isfinite(one.value).all() and np.isinf(one.gap).all() for one in seen)
-    seen.clear()
+
+
+@pytest.mark.slow
+def test_a_warm_start_with_a_time_limit(ghms, reward):
+    agent = ggpi.GGPIAgent(ghms, reward, planner=CrossEntropy(64, 3, num_samples=20))
+    x, seen = ghms.mdp.index((1, 10)), []
+    plan = agent.plan(x, key=KEY)
     again = agent.plan(x, warm=plan, seconds=0.0, trace=seen.append, key=KEY)
     assert len(seen) == 1 and again.search.survivors.tolist() == [[8, 0, 0]] and again.action == 2
 
