@@ -280,6 +280,9 @@ def test_bad_settings_say_what_is_wrong():
         planned(RandomShooting(alphas=0.5), ghms.sampler())
     with pytest.raises(ValueError, match="no α to switch with"):
         planned(RandomShooting(), ghms.sampler())
+    with pytest.raises(ValueError, match=r"of the same kind, depth \(and size of a code\) \[4\], got \[2\]"):
+        other = last_of(problem_of(RandomShooting(), ghms, reward))
+        planning.plan(RandomShooting(depth=4), ghms, reward, 0, warm=other, key=KEY)
     with pytest.raises(ValueError, match="got one of a listed set"):
         listed = last_of(problem_of(RandomShooting(), ghms, reward))._replace(plans=None)
         planning.plan(RandomShooting(), ghms, reward, 0, warm=listed, key=KEY)

@@ -81,7 +81,9 @@ class AbstractShooter(AbstractPlanner):
 
     def begin(self, problem: Problem, warm: Plan | None) -> Search:
         choices, count = choices_of(problem), self.most_kept
-        plans, last = (choices.blank(count), None) if warm is None else self._taken_over(warm)
+        plans, last = choices.blank(count), None
+        if warm is not None:
+            plans, last = self._taken_over(warm, plans.policies.shape)
         rounds = self.num_rounds(problem.plans, warm is not None)
         zero = jnp.zeros((), jnp.int32)
         return Search(
@@ -96,10 +98,15 @@ class AbstractShooter(AbstractPlanner):
             kept=Kept(plans, last, self.proposal(choices)),
         )
 
-    def _taken_over(self, warm: Plan) -> tuple[Sequences, Sequences]:
+    def _taken_over(self, warm: Plan, shape: tuple[int, ...]) -> tuple[Sequences, Sequences]:
         """The best plans of the last decision, the chosen one first."""
         if warm.plans is None:
             raise ValueError("warm is the last decision of a planner by shooting, got one of a listed set")
+        if (found := warm.plans.policies.shape[1:]) != shape[1:]:
+            raise ValueError(
+                f"warm is the last decision with plans of the same kind, depth (and size of a code) {list(shape[1:])}, "
+                f"got {list(found)}"
+            )
         plans = Sequences(warm.plans.policies, warm.plans.alphas)
         score = warm.mean.at[warm.best].set(jnp.inf)
         rows = jnp.resize(jnp.argsort(-score), (self.most_kept,))
