@@ -29,13 +29,12 @@ from ggpi.agent.checks import (
     check_policies,
     checked_closed_loop,
     checked_first_actions,
-    checked_set,
     checked_spaces,
     checked_states,
     warn_if_slow,
 )
 from ggpi.agent.choosing import Plan, candidates, choose
-from ggpi.agent.searching import Trace, checked_planner, estimates, search
+from ggpi.agent.searching import Trace, checked_planner, estimates, posed_in, search, searched_set
 from ggpi.agent.warnings import Warner
 from ggpi.evaluation.queries import AbstractQuery, Estimate, Jump, estimate, largest_call, sampled_levels
 from ggpi.evaluation.rewards import SampledReward, checked_reward, sampled_reward
@@ -45,9 +44,8 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.planning import AbstractPlanner, Exhaustive, JumpyGraph
 from ggpi.planning import Plan as Found
-from ggpi.planning.chains import Problem, problem_of
+from ggpi.planning.chains import Problem
 from ggpi.planning.landing import landing
-from ggpi.planning.plans import plans_of
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import GSP, GSPs, gsp_set
 from ggpi.types import Key, whole
@@ -62,6 +60,8 @@ class _Decision(NamedTuple):
     query: AbstractQuery | None
     key: Key
     search: Found | None = None
+    gsps: GSPs | None = None
+    """The chosen ones, where there is no set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,8 @@ class GGPIAgent:
     Args:
         ghms: the models, which know their policies, γ and α's.
         reward: what is maximised.
-        depth: takes the set Π_m over all policies; 1 is GPI; "inf" looks at the state at every switch.
+        depth: takes the set Π_m over all policies; 1 is GPI; "inf" looks at the state at every switch. Planners that
+            draw plans have a depth of their own.
         graph: the `ggpi.jumpy_graph` of these models, which depth="inf" needs: it knows V where sampled jumps end.
         gsps: any other suffix-closed set, in the place of a depth.
         num_samples: chains for each switching policy, state and first action.
@@ -141,7 +142,7 @@ class GGPIAgent:
             depth = 1  # a closed loop is known by its first policy
         if self.gsps is not None:
             object.__setattr__(self, "ghms", self.ghms.supporting(gsp_set(self.gsps).alphas))
-        gsps = checked_set(self.ghms, depth, self.gsps)
+        gsps = searched_set(self.planner, self.ghms, depth, self.gsps)
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)
         models = _Models(sampler, checked_spaces(self.ghms, sampler), Warner(sampler, self.graph))
@@ -208,7 +209,7 @@ class GGPIAgent:
             part.reshape((*batch, *part.shape[1:])) for part in (*values, decided.best, decided.action)
         )
         if decided.query is None:
-            return Plan(self._set, value, stderr, best, action, [], [], decided.search)
+            return Plan(decided.gsps or self._set, value, stderr, best, action, [], [], decided.search)
         levels = sampled_levels(decided.query, self.num_samples, largest=self._largest, key=decided.key)
         levels = [
             [np.reshape(part, (len(part), *starts, *part.shape[2:])) for part in level] for level in levels
@@ -244,14 +245,15 @@ class GGPIAgent:
     def _problem(self) -> Problem:
         """What a planner solves, in some state."""
         state = jnp.zeros(self._shared.spaces.state.shape, self._shared.spaces.state.dtype)
-        return problem_of(plans_of(self._set), self._shared.sampler, as_reward(self.reward), state)
+        models = self.ghms, self._shared.sampler
+        return posed_in(self.planner, self._set, *models, as_reward(self.reward), state)
 
     def _searched(self, states: Array, key: Key, **limits: Any) -> _Decision:
         planner = cast(AbstractPlanner, self.planner)
         warm = limits.pop("warm", None)
         found = search(planner, self._problem, states, warm, **limits, key=key)
-        best, action = np.asarray(found.best), np.asarray(found.action)
-        return _Decision(estimates(found), best, action, None, key, found)
+        gsps, values, best = estimates(self._problem, self._set, found)
+        return _Decision(values, best, np.asarray(found.action), None, key, found, gsps)
 
     def _decide(self, states: Array, key: Key, **limits: Any) -> _Decision:
         models = self._shared

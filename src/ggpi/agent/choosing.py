@@ -33,7 +33,9 @@ class Plan:
     paths: Places
     search: Found | None = None
     """What an adaptive planner did, with a leading axis over states: draws, survivors of each round, certified gap.
-    Then `value` has the search's means, and the value of the chosen GSP alone has a standard error."""
+    Then `value` has the search's means, and the value of the chosen GSP alone has a standard error. A planner that
+    draws its plans has them in `search.plans`; then `gsps` are those that were chosen, each with a value in its own
+    state, and with one number for each segment where policies are codes."""
 
     def samples(self, gsp: int) -> list[np.ndarray]:
         """States [n, D] sampled at the ends of a GSP's segments, after the axes of a batch and of first actions."""

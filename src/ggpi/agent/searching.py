@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,16 +14,22 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from ggpi._jax.jit import fast_jit
+from ggpi.agent.checks import checked_set
 from ggpi.evaluation.queries import Estimate
 from ggpi.evaluation.rewards import OnHost
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.planning import AbstractPlanner, Exhaustive, SequentialHalving
 from ggpi.planning import Plan as Found
-from ggpi.planning.chains import Problem
+from ggpi.planning.chains import Problem, problem_of
 from ggpi.planning.planning import solve
 from ggpi.planning.plans import plans_of
+from ggpi.planning.posing import posed_shooting
 from ggpi.planning.search import Round, Search
-from ggpi.rewards import Each
-from ggpi.switching import GSPs
+from ggpi.planning.sequences import choices_of
+from ggpi.planning.shooting import AbstractShooter
+from ggpi.rewards import Each, Reward
+from ggpi.switching import GSP, GSPs, compositions
 from ggpi.types import Key
 
 FEW = 256
@@ -65,8 +71,40 @@ def checked_planner(
     if not isinstance(planner, AbstractPlanner):
         raise TypeError(f"planner is one of ggpi.planning, such as SequentialHalving(2000); got {planner!r}")
     if first_actions != "head":
-        raise ValueError(f"a planner chooses among heads: first_actions is 'head', got {first_actions!r}")
+        own = " (give it to the planner)" if isinstance(planner, AbstractShooter) else ""
+        raise ValueError(
+            f"a planner chooses among heads: first_actions is 'head', got {first_actions!r}{own}"
+        )
+    if isinstance(planner, AbstractShooter):
+        return planner
     return dataclasses.replace(planner, gsps=gsps)  # pyright: ignore[reportArgumentType]
+
+
+def searched_set(
+    planner: AbstractPlanner | None, ghms: GHMs, depth: int | None, gsps: GSPs | Iterable[GSP] | None
+) -> GSPs:
+    """The set of an agent; of one that draws its plans, the policies alone."""
+    if not isinstance(planner, AbstractShooter):
+        return checked_set(ghms, depth, gsps)
+    if depth is not None or gsps is not None:
+        raise ValueError(
+            f"{type(planner).__name__} draws its plans: give the depth to the planner, and no set to the agent"
+        )
+    return compositions(len(ghms.policies), 1, 1.0)
+
+
+def posed_in(
+    planner: AbstractPlanner | None,
+    gsps: GSPs,
+    ghms: GHMs,
+    sampler: ModelSampler | TableSampler,
+    reward: Reward,
+    state: Array,
+) -> Problem:
+    """What an agent's planner solves, in some state."""
+    if isinstance(planner, AbstractShooter):
+        return posed_shooting(planner, ghms, reward, state, sampler.terminal)
+    return problem_of(plans_of(gsps), sampler, reward, state)
 
 
 def check_searchable(problem: Problem) -> None:
@@ -108,12 +146,38 @@ def search(
     return _finish(planner, problem, starts, found, jax.random.split(report_key, len(states)))
 
 
-def estimates(found: Found) -> Estimate:
-    """Values [N, B, 1] as an agent's plan has them: the search's means, and the fresh value of the chosen plan."""
-    mean, rows = np.array(found.mean, float), np.arange(len(found.best))
+def estimates(problem: Problem, gsps: GSPs, found: Found) -> tuple[GSPs, Estimate, np.ndarray]:
+    """The set, values [N, B, 1] as an agent's plan has them, and the places of the chosen plans.
+
+    Values are the search's means, and the fresh value of the chosen plan.
+    """
+    if found.plans is not None:
+        return _chosen(problem, found)
+    mean, rows, best = np.array(found.mean, float), np.arange(len(found.best)), np.asarray(found.best)
     stderr = np.full(mean.shape, np.inf)
-    mean[rows, found.best], stderr[rows, found.best] = found.value, found.stderr
-    return Estimate(mean.T[:, :, None], stderr.T[:, :, None])
+    mean[rows, best], stderr[rows, best] = found.value, found.stderr
+    return gsps, Estimate(mean.T[:, :, None], stderr.T[:, :, None]), best
+
+
+def _chosen(problem: Problem, found: Found) -> tuple[GSPs, Estimate, np.ndarray]:
+    """The plans that a search by shooting chose in B states, their values [N, B, 1], and the place of each state's.
+
+    A plan is known in the state that chose it only. Policy m of the plan that state b chose is numbered bM + m where
+    policies are codes.
+    """
+    choices, rows = choices_of(problem), np.arange(len(found.best))
+    plans = jax.tree.map(lambda leaf: np.asarray(leaf)[rows, np.asarray(found.best)], found.plans)
+    numbers = plans.policies if choices.bounds is None else np.arange(len(rows) * choices.depth)
+    listed = np.array(choices.alphas)
+    chosen = []
+    for policies, alphas in zip(numbers.reshape(len(rows), -1), plans.alphas, strict=True):
+        exact = listed[np.abs(listed - alphas[:, None]).argmin(axis=1)] if len(listed) else alphas
+        chosen.append(GSP(tuple(policies.tolist()), tuple(exact.tolist())))
+    gsps = GSPs(tuple(chosen))
+    best = np.array([gsps.gsps.index(gsp) for gsp in chosen])
+    mean, stderr = np.full((2, len(gsps), len(rows), 1), np.nan)
+    mean[best, rows, 0], stderr[best, rows, 0] = found.value, found.stderr
+    return gsps, Estimate(mean, stderr), best
 
 
 def _progress(i: int, found: Search) -> Progress:

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from ggpi._jax.jit import fast_jit
 from ggpi.evaluation.rewards import OnHost, SampledReward, first_bad_sample
 from ggpi.evaluation.tree import Drawn, Tree, draw, returns
+from ggpi.ghm.network_sampler import NetworkSampler
 from ggpi.ghm.samplers import ModelSampler
 from ggpi.types import Key, Numbers, Sampler
 
@@ -156,7 +157,7 @@ def sampled_levels(query: AbstractQuery, num_samples: int, *, largest: int, key:
 
 def largest_call(sampler: Sampler) -> int:
     """How many segments one call may draw."""
-    return LARGEST // (sampler.working_size if isinstance(sampler, ModelSampler) else 1)
+    return LARGEST // (sampler.working_size if isinstance(sampler, ModelSampler | NetworkSampler) else 1)
 
 
 def _calls(

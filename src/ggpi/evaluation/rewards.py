@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
+from ggpi.ghm.network_sampler import NetworkSampler
 from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
 from ggpi.rewards import Each, Features, Reward, Target
 from ggpi.types import Numbers, Sampler
@@ -116,7 +117,7 @@ def sampled_reward(reward: Reward, sampler: Sampler) -> SampledReward:
     """A reward as an evaluator needs it; arrays are those of a finite MDP."""
     values, form = reward.values, reward.form
     if not callable(values):
-        if isinstance(sampler, ModelSampler | TableSampler):
+        if isinstance(sampler, ModelSampler | NetworkSampler | TableSampler):
             check_table(reward, sampler.pi.shape[1:] if isinstance(sampler, TableSampler) else None)
         values = Table(jnp.asarray(values, jnp.float32))
         if form == "state_action" and isinstance(sampler, TableSampler):

@@ -65,20 +65,21 @@ class GHMs:
 
     def with_policies(self, policies: Sequence[Any]) -> GHMs:
         """Models of other members of the family π(·|x, z) that the network was trained on."""
-        network = self._shared().with_codes(family_codes(policies))
+        network = self.shared_network().with_codes(family_codes(policies))
         models = tuple(map(network.at_horizon, self.horizons))
         return replace(self, policies=tuple(policies), models=models)
 
     def of_any_policy(self, alpha: float | None = None) -> AbstractGHM:
         """The model of a policy that is not known, the mixture of those that were trained; horizons as in `segment`."""
-        return self._shared().of_any_policy(self.horizon(alpha))
+        return self.shared_network().of_any_policy(self.horizon(alpha))
 
     def supporting(self, alphas: Iterable[float]) -> GHMs:
         """These models, or those of the network for further switching probabilities."""
         missing = sorted(set(alphas) - set(self.alphas))
         return self.with_alpha((*self.alphas, *missing)) if missing and self.network else self
 
-    def _shared(self) -> Conditioned:
+    def shared_network(self) -> Conditioned:
+        """The network that has the models of all horizons; raises if they were trained apart."""
         if self.network is None:
             raise ValueError(
                 f"these models were trained apart, at the horizons {list(self.horizons)} only; "
@@ -87,7 +88,7 @@ class GHMs:
         return self.network
 
     def _at(self, gamma: float, alphas: tuple[float, ...]) -> GHMs:
-        network = self._shared()
+        network = self.shared_network()
         horizons = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
         return replace(self, gamma=gamma, alphas=alphas, models=tuple(map(network.at_horizon, horizons)))
 

@@ -81,10 +81,14 @@ class Conditioned(AbstractGHM):
         self, policy: Int[Array, "*m"], beta: Float[Array, "*m"], known: Float[Array, "*m"] | float = 1.0
     ) -> Float[Array, "*m c"]:
         """The condition of a policy at a horizon; with `known` 0, of a policy drawn at random."""
+        return self.condition_at(self.codes[policy], beta, known)
+
+    def condition_at(
+        self, code: Float[Array, "*m z"], beta: Float[Array, "*m"], known: Float[Array, "*m"] | float = 1.0
+    ) -> Float[Array, "*m c"]:
+        """The same for a policy that is given by its code."""
         known = jnp.broadcast_to(known, beta.shape)[..., None]
-        return jnp.concatenate(
-            [known * self.codes[policy], known, horizon_features(beta, self.largest)], axis=-1
-        )
+        return jnp.concatenate([known * code, known, horizon_features(beta, self.largest)], axis=-1)
 
     def among(self, conditions: Float[Array, "*m c"]) -> Conditioned:
         """Other models of the same network."""

@@ -28,7 +28,7 @@ from ggpi.planning.chains import Problem
 from ggpi.planning.confidence import EVENTS, interval
 from ggpi.planning.exhaustive import everything
 from ggpi.planning.plans import Plans
-from ggpi.planning.search import AbstractPlanner, Moments, Plan, Round, Search, distinct, moments
+from ggpi.planning.search import AbstractSetPlanner, Moments, Plan, Round, Search, distinct, moments
 from ggpi.rewards import Each, Target
 from ggpi.switching import GSPs
 from ggpi.types import Key, real, whole
@@ -39,7 +39,7 @@ SHARE_OF_PREFIXES = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class BranchAndBound(AbstractPlanner):
+class BranchAndBound(AbstractSetPlanner):
     """Stops as soon as the best plan is known.
 
     Args:

@@ -21,8 +21,8 @@ from ggpi.evaluation.queries import largest_call
 from ggpi.evaluation.rewards import SampledReward, sampled_reward, stay
 from ggpi.ghm.exact import TabularSampler
 from ggpi.ghm.samplers import ModelSampler, TableSampler, place_of
+from ggpi.planning.choices import Choices
 from ggpi.planning.plans import Plans, Weights
-from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import Reward, as_reward
 from ggpi.switching import beta_of
 from ggpi.types import Key, Numbers, Sampler
@@ -38,6 +38,8 @@ class Problem(eqx.Module):
     sampler: Sampler
     reward: SampledReward
     state: Any
+    choices: Choices | None = None
+    """What plans are made of, where they are not listed."""
 
     def weights(self, rows: Int[Array, "n"]) -> Weights:
         """What each segment of some plans counts."""
@@ -60,7 +62,7 @@ def problem_of(plans: Plans, sampler: Sampler, reward: Reward, state: ArrayLike)
     return Problem(plans, sampler, scored, jnp.asarray(state))
 
 
-class _Selected(eqx.Module):
+class Selected(eqx.Module):
     """A Sampler of which only one policy acts, whose index is traced; it is called as policy 0."""
 
     sampler: Sampler
@@ -87,7 +89,7 @@ class _Selected(eqx.Module):
         return tuple(range(self.num_policies)), jnp.broadcast_to(state, (self.num_policies, *state.shape))
 
 
-class _Own(eqx.Module):
+class Own(eqx.Module):
     """The models of one policy: policy 0 of a stack of one."""
 
     sampler: Any
@@ -102,25 +104,13 @@ class _Own(eqx.Module):
         return self.sampler.onward((0,), horizon, state[None], key=key)[0]
 
 
-def of_policy(sampler: Sampler, policy: Int[Array, ""], num_policies: int) -> _Selected | _Own:
+def of_policy(sampler: Sampler, policy: Int[Array, ""], num_policies: int) -> Selected | Own:
     """The Sampler of one policy with a traced index, for states [rows, …]."""
-    if not isinstance(sampler, ModelSampler) or len(sampler.bank.members) > 1:
-        return _Selected(sampler, policy, num_policies)
-
-    def own(leaf: Array) -> Array:
-        return leaf[policy][None]
-
-    models = jax.tree.map(own, sampler.models)
-    arrays = jax.tree.map(own, sampler.bank.arrays)
-    bank = _alone(sampler.bank, arrays)
-    return _Own(dataclasses.replace(sampler, models=models, bank=bank))
-
-
-def _alone(bank: PolicyBank, arrays: tuple[Any, ...]) -> PolicyBank:
-    one = object.__new__(PolicyBank)
-    for name, value in {"arrays": arrays, "rest": bank.rest, "members": ((0,),)}.items():
-        object.__setattr__(one, name, value)
-    return one
+    bank = sampler.bank.alone(policy) if isinstance(sampler, ModelSampler) else None
+    if bank is None or not isinstance(sampler, ModelSampler):
+        return Selected(sampler, policy, num_policies)
+    models = jax.tree.map(lambda leaf: leaf[policy][None], sampler.models)
+    return Own(dataclasses.replace(sampler, models=models, bank=bank))
 
 
 class _Reached(eqx.Module):

@@ -10,13 +10,13 @@ from jaxtyping import Array, Float, Int
 
 from ggpi.planning.chains import Problem
 from ggpi.planning.plans import Plans
-from ggpi.planning.search import AbstractPlanner, Plan, Round, Search, distinct, moments
+from ggpi.planning.search import AbstractSetPlanner, Plan, Round, Search, distinct, moments
 from ggpi.switching import GSPs
 from ggpi.types import Key, whole
 
 
 @dataclass(frozen=True, eq=False)
-class Exhaustive(AbstractPlanner):
+class Exhaustive(AbstractSetPlanner):
     """`num_samples` chains of every plan.
 
     Args:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from ggpi.planning.chains import Problem
 from ggpi.planning.exhaustive import best_first, everything
 from ggpi.planning.plans import Plans
-from ggpi.planning.search import AbstractPlanner, Plan, Round, Search, distinct, moments
+from ggpi.planning.search import AbstractSetPlanner, Plan, Round, Search, distinct, moments
 from ggpi.switching import GSPs
 from ggpi.types import Key, real, whole
 
@@ -27,7 +27,7 @@ WARM = 4
 
 
 @dataclass(frozen=True, eq=False)
-class SequentialHalving(AbstractPlanner):
+class SequentialHalving(AbstractSetPlanner):
     """Spends a budget of draws on fewer and fewer plans.
 
     Args:

@@ -13,7 +13,9 @@ from ggpi._jax.random import checked_key
 from ggpi.ghm.base import GHMs
 from ggpi.planning.chains import Problem, problem_of
 from ggpi.planning.plans import Plans, plans_of
-from ggpi.planning.search import AbstractPlanner, Plan, Round, Search
+from ggpi.planning.posing import posed_shooting
+from ggpi.planning.search import AbstractPlanner, AbstractSetPlanner, Plan, Round, Search
+from ggpi.planning.shooting import AbstractShooter
 from ggpi.rewards import Reward, as_reward
 from ggpi.switching import GSPs
 from ggpi.types import Key, Sampler
@@ -66,7 +68,9 @@ _compiled = jit(solve)
 
 def posed(planner: AbstractPlanner, sampler: GHMs | Sampler, reward: Reward, state: ArrayLike) -> Problem:
     """What a planner is to solve, after its checks."""
-    if planner.gsps is None:
+    if isinstance(planner, AbstractShooter):
+        return posed_shooting(planner, sampler, reward, state)
+    if not isinstance(planner, AbstractSetPlanner) or planner.gsps is None:
         raise ValueError(f"{type(planner).__name__} has no set of switching policies: give it gsps=")
     plans = planner.gsps if isinstance(planner.gsps, Plans) else plans_of(planner.gsps)
     if isinstance(sampler, GHMs):

@@ -47,26 +47,8 @@ class Plans(eqx.Module):
         return self.policies.shape[1]
 
     def weights(self, gamma: float, form: SampledForm, rows: Int[Array, "n"]) -> Weights:
-        """What the rewards at both ends of every segment of some plans count, in units of Q.
-
-        A reward that does not depend on the policy is known as soon as a segment ends, also the part of it that the
-        next segment starts with.
-        """
-        alphas = jnp.asarray(self.alphas)[rows].astype(jnp.float32)
-        beta = gamma * (1 - alphas)
-        ratio = (gamma - beta) / (1 - beta)
-        reached = jnp.cumprod(jnp.concatenate([jnp.ones((len(rows), 1)), ratio[:, :-1]], axis=1), axis=1)
-        is_last = jnp.arange(self.depth) == self.depth - 1
-        w = reached * jnp.where(is_last, 1.0, (1 - gamma) / (1 - beta))
-        scale = (1.0 if form == "arrival" else gamma) / (1 - gamma)
-        first = jnp.zeros((len(rows), 1)) + (0.0 if form == "arrival" else 1.0)
-        if form in ("state", "arrival"):
-            start, end = jnp.concatenate([first, jnp.zeros_like(w[:, 1:])], axis=1), scale * w
-        else:
-            start = jnp.concatenate([first, scale * (alphas * w)[:, :-1]], axis=1)
-            end = scale * (1 - alphas) * w
-        rest = 1 / (1 - gamma) - jnp.cumsum(start + end, axis=1)
-        return Weights(start, end, jnp.where(is_last, 0.0, rest))
+        """What the rewards at both ends of every segment of some plans count, in units of Q."""
+        return weights_of(jnp.asarray(self.alphas)[rows].astype(jnp.float32), gamma, form)
 
 
 class Weights(NamedTuple):
@@ -75,6 +57,33 @@ class Weights(NamedTuple):
     start: Float[Array, "n M"]
     end: Float[Array, "n M"]
     rest: Float[Array, "n M"]
+
+
+def weights_of(alphas: Float[Array, "n M"], gamma: float, form: SampledForm) -> Weights:
+    """What the rewards at both ends of the segments of plans count, in units of Q.
+
+    A reward that does not depend on the policy is known as soon as a segment ends, also the part of it that the next
+    segment starts with.
+
+    Args:
+        alphas: the switch that ends each segment; 0 for the last.
+        gamma: the discount.
+        form: of the reward.
+    """
+    beta, (n, depth) = gamma * (1 - alphas), alphas.shape
+    ratio = (gamma - beta) / (1 - beta)
+    reached = jnp.cumprod(jnp.concatenate([jnp.ones((n, 1)), ratio[:, :-1]], axis=1), axis=1)
+    is_last = jnp.arange(depth) == depth - 1
+    w = reached * jnp.where(is_last, 1.0, (1 - gamma) / (1 - beta))
+    scale = (1.0 if form == "arrival" else gamma) / (1 - gamma)
+    first = jnp.zeros((n, 1)) + (0.0 if form == "arrival" else 1.0)
+    if form in ("state", "arrival"):
+        start, end = jnp.concatenate([first, jnp.zeros_like(w[:, 1:])], axis=1), scale * w
+    else:
+        start = jnp.concatenate([first, scale * (alphas * w)[:, :-1]], axis=1)
+        end = scale * (1 - alphas) * w
+    rest = 1 / (1 - gamma) - jnp.cumsum(start + end, axis=1)
+    return Weights(start, end, jnp.where(is_last, 0.0, rest))
 
 
 @lru_cache(maxsize=16)

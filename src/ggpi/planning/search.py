@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ggpi.planning.chains import Problem, of_policy, returns
+from ggpi.planning.choices import Sequences
 from ggpi.planning.plans import Plans
 from ggpi.switching import GSPs
 from ggpi.types import Key, Numbers
@@ -19,15 +20,15 @@ Round = int | Int[Array, ""]
 
 
 class Plan(NamedTuple):
-    """What a planner chose. Rows are places in its set."""
+    """What a planner chose. Rows are places in its set, or in `plans`."""
 
     value: Float[Array, ""]
     """V of the chosen plan, from fresh samples: the maximum of the search's own means would be biased upwards."""
     stderr: Float[Array, ""]
     best: Int[Array, ""]
     """The place of the chosen plan in the set."""
-    head: Int[Array, ""]
-    """Its first policy."""
+    head: Int[Array, ""] | Float[Array, "z"]
+    """Its first policy; its code, where plans are made of codes."""
     action: Numbers
     """An action of the head."""
     draws: Int[Array, ""]
@@ -40,6 +41,8 @@ class Plan(NamedTuple):
     """The search's own estimate of every plan, over all rounds that sampled it."""
     samples: Int[Array, "N"]
     """How many samples it is the mean of."""
+    plans: Sequences | None = None
+    """The plans themselves, where they are not listed: of a search by shooting."""
 
 
 class Search(eqx.Module):
@@ -54,6 +57,8 @@ class Search(eqx.Module):
     draws: Int[Array, ""]
     gap: Float[Array, ""]
     survivors: Int[Array, "rounds"]
+    kept: Kept | None = None
+    """What a search by shooting keeps: the candidates above are these."""
 
     def survived(self, i: Round, count: Int[Array, ""] | int) -> Int[Array, "rounds"]:
         """The survivors of all rounds, with those of round i."""
@@ -61,9 +66,8 @@ class Search(eqx.Module):
 
 
 class AbstractPlanner(ABC):
-    """Chooses a plan of a set in rounds: `begin`, `advance` for each round, `finish`. Its settings are static."""
+    """Chooses a plan in rounds: `begin`, `advance` for each round, `finish`. Its settings are static."""
 
-    gsps: GSPs | Plans | None
     value_samples: int
 
     @abstractmethod
@@ -86,12 +90,21 @@ class AbstractPlanner(ABC):
     def advance(self, problem: Problem, search: Search, i: Round, is_warm: bool, *, key: Key) -> Search:
         """The search after round i."""
 
+    @abstractmethod
     def finish(self, problem: Problem, search: Search, *, key: Key) -> Plan:
         """The report on the best plan."""
+
+
+class AbstractSetPlanner(AbstractPlanner):
+    """Chooses a plan of a set that is listed."""
+
+    gsps: GSPs | Plans | None
+
+    def finish(self, problem: Problem, search: Search, *, key: Key) -> Plan:
         plans, samples = problem.plans, self.value_samples
         value_key, act_key = jax.random.split(key)
         fresh = returns(problem, search.best[None], plans.depth, samples, key=value_key)[0]
-        stderr = jnp.sqrt(fresh.var() / (samples - 1)) if samples > 1 else jnp.array(jnp.inf)
+        value, stderr = mean_and_error(fresh)
         head = jnp.asarray(plans.policies)[search.best, 0]
         acting = of_policy(problem.sampler, head, plans.num_policies)
         action = acting.act(problem.state[None], key=act_key)[0]
@@ -99,7 +112,7 @@ class AbstractPlanner(ABC):
         mean, count = (jnp.zeros_like(part).at[place].set(part) for part in (search.mean, search.count))
         draws = search.draws + samples * plans.depth
         return Plan(
-            fresh.mean(),
+            value,
             stderr,
             place[search.best],
             head,
@@ -110,6 +123,21 @@ class AbstractPlanner(ABC):
             mean,
             count,
         )
+
+
+def mean_and_error(samples: Float[Array, "n"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The mean of some samples, and its standard error."""
+    n = len(samples)
+    return samples.mean(), jnp.sqrt(samples.var() / (n - 1)) if n > 1 else jnp.array(jnp.inf)
+
+
+class Kept(eqx.Module):
+    """What a search by shooting takes from one round to the next."""
+
+    plans: Sequences
+    last: Sequences | None
+    """The plan that the last decision chose, in a warm start."""
+    proposal: eqx.Module | None = None
 
 
 class Moments(NamedTuple):

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from ggpi._jax.batching import Function, stack
 from ggpi._jax.random import quick
@@ -68,6 +68,21 @@ class PolicyBank(eqx.Module):
             return self
         parts = {k: (g, row) for g, group in enumerate(self.members) for row, k in enumerate(group)}
         return PolicyBank([self._policy(*parts[k]) for k in chosen])
+
+    @property
+    def first(self) -> Any:
+        """One of its policies."""
+        return self._policy(0, 0)
+
+    def alone(self, policy: Int[Array, ""]) -> PolicyBank | None:
+        """A bank of one of the policies, whose index is traced; None where they differ in structure."""
+        if len(self.members) > 1:
+            return None
+        arrays = jax.tree.map(lambda leaf: leaf[policy][None], self.arrays)
+        one = object.__new__(PolicyBank)
+        for name, value in {"arrays": arrays, "rest": self.rest, "members": ((0,),)}.items():
+            object.__setattr__(one, name, value)
+        return one
 
     def _policy(self, group: int, row: int) -> Any:
         arrays = jax.tree.map(lambda leaf: leaf[row], self.arrays[group])

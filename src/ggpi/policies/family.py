@@ -57,6 +57,15 @@ def policy_family(
     )
 
 
+def with_code(policy: Head, code: Float[Array, "z"]) -> Head:
+    """The member of the same family with another code, which may be traced."""
+    return eqx.tree_at(_code, policy, code)
+
+
+def _code(policy: Any) -> Any:
+    return policy.function.code.code
+
+
 def codes_of(policies: Sequence[Actor]) -> Float[np.ndarray, "K z"]:
     """The codes of policies of one family; unit vectors for others."""
     codes = family_codes(policies)
