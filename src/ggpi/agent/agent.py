@@ -249,8 +249,7 @@ class GGPIAgent:
         return posed_in(self.planner, self._set, *models, as_reward(self.reward), state)
 
     def _searched(self, states: Array, key: Key, **limits: Any) -> _Decision:
-        planner = cast(AbstractPlanner, self.planner)
-        warm = limits.pop("warm", None)
+        planner, warm = cast(AbstractPlanner, self.planner), limits.pop("warm", None)
         found = search(planner, self._problem, states, warm, **limits, key=key)
         gsps, values, best = estimates(self._problem, self._set, found)
         return _Decision(values, best, np.asarray(found.action), None, key, found, gsps)
@@ -291,8 +290,7 @@ class GGPIAgent:
     def _checked_states(self, state: ArrayLike) -> tuple[Array, tuple[int, ...]]:
         """States [B, …] and the shape of the batch: () for a single state."""
         check_process()
-        spaces = self._shared.spaces
-        states, batch = checked_states(state, spaces)
+        states, batch = checked_states(state, self._shared.spaces)
         values = self._scored.values
         rewards = jax.tree.leaves(values) if isinstance(values, Each) else ()
         if rewards and batch != (len(rewards[0]),):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 
 from ggpi.types import Key
 
@@ -90,6 +90,6 @@ class Choices(eqx.Module):
             return jnp.zeros(shape)
         return jnp.asarray(self.alphas, jnp.float32)[jax.random.randint(key, shape, 0, len(self.alphas))]
 
-    def known(self, codes: Float[Array, "*n z"]) -> Float[Array, "*n z"]:
-        """Codes within the bounds, with those that are outside of them moved there."""
+    def known(self, codes: Num[Array, "*n z"]) -> Num[Array, "*n z"]:
+        """Codes within the bounds, with those that are outside of them moved there; indices as they are."""
         return codes if self.bounds is None else jnp.clip(codes, *self.bounds)

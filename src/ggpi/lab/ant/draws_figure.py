@@ -24,24 +24,21 @@ def table(metrics: Metrics) -> Table:
     )
     for column in ("planner", "draws", "success, %", "mean steps", "ms"):
         shown.add_column(column, justify="left" if column == "planner" else "right")
-    for name, words in NAMES.items():
-        for row in sorted(of_planner(metrics, name), key=lambda row: row["draws"]):
-            interval = f"{100 * row['mean']:.0f} [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
-            steps = "–" if row["steps"] is None else f"{row['steps']:.0f}"
-            shown.add_row(words, f"{row['draws']:,}", interval, steps, f"{row['ms']:.1f}")
+    order = list(NAMES)
+    for row in sorted(metrics["rows"], key=lambda row: (order.index(row["planner"]), row["draws"])):
+        interval = f"{100 * row['mean']:.0f} [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
+        steps = "–" if row["steps"] is None else f"{row['steps']:.0f}"
+        shown.add_row(NAMES[row["planner"]], f"{row['draws']:,}", interval, steps, f"{row['ms']:.1f}")
     return shown
-
-
-def of_planner(metrics: Metrics, name: str) -> list[Metrics]:
-    """The rows of one planner."""
-    return [row for row in metrics["rows"] if row["planner"] == name]
 
 
 def plot(metrics: Metrics) -> Figure:
     """Success and mean steps against draws."""
     canvas, axes = style.figure(1, 2, size=(3.6, 3.0))
     for (name, words), colour in zip(NAMES.items(), (style.GREY, *style.PALETTE), strict=False):
-        rows = sorted(of_planner(metrics, name), key=lambda row: row["draws"])
+        rows = sorted(
+            (row for row in metrics["rows"] if row["planner"] == name), key=lambda row: row["draws"]
+        )
         draws = [row["draws"] for row in rows]
         mean, low, high = (100 * np.array([row[part] for row in rows]) for part in ("mean", "low", "high"))
         axes[0, 0].fill_between(draws, low, high, color=colour, alpha=0.12, linewidth=0)
