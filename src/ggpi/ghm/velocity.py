@@ -15,6 +15,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
@@ -64,8 +65,8 @@ class FieldNetwork(eqx.Module):
 
     def _bounded(self, code: Float[Array, "*b m"]) -> Float[Array, "*b m"]:
         """The modulations with bounded scales; a scale and a shift follow one another, layer by layer."""
-        scale, shift = jnp.moveaxis(code.reshape(*code.shape[:-1], -1, 2, self.inner.shape[-1]), -2, 0)
-        return jnp.stack([LIMIT * jnp.tanh(scale / LIMIT), shift], axis=-2).reshape(code.shape)
+        is_scale = np.arange(code.shape[-1]) // self.inner.shape[-1] % 2 == 0
+        return jnp.where(is_scale, LIMIT * jnp.tanh(code / LIMIT), code)
 
 
 def field_network(size: int, inputs: int, width: int, depth: int, *, key: Key) -> FieldNetwork:

@@ -11,7 +11,6 @@ NAMES = {
     "exhaustive": "exhaustive",
     "halving": "halving",
     "halving-memory": "halving with memory",
-    "branch-and-bound": "branch and bound",
 }
 
 
@@ -51,5 +50,5 @@ def plot(metrics: Metrics) -> Figure:
         ax.set_xlabel("draws of a decision")
     axes[0, 0].set_ylabel("targets reached, %")
     axes[0, 1].set_ylabel("mean steps to a reached target")
-    canvas.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    canvas.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return canvas
