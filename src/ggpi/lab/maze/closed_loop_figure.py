@@ -55,6 +55,8 @@ def plot(metrics: Metrics) -> Figure:
     canvas, axes = style.figure(1, 2, size=(4.6, 4.2))
     _draw_success(axes[0, 0], metrics)
     _draw_values(axes[0, 1], metrics)
+    handles = axes[0, 0].get_legend_handles_labels()
+    canvas.legend(*handles, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     return canvas
 
 
@@ -67,7 +69,6 @@ def _draw_success(ax: Axes, metrics: Metrics) -> None:
         ax.fill_between(turns, low, high, color=colour, alpha=0.1, linewidth=0)
         ax.plot(turns, mean, "-o", color=colour, markersize=4, linewidth=1.3, label=name)
     ax.set(xlabel="turns of the shortest route", ylabel="targets reached, %", ylim=(-3, 104), xticks=turns)
-    ax.legend(frameon=False, fontsize=8)
 
 
 def _draw_values(ax: Axes, metrics: Metrics) -> None:
