@@ -49,6 +49,6 @@ def plot(metrics: Metrics) -> Figure:
         style.plain_log(ax.xaxis)
         ax.set_xlabel("draws of a decision")
     axes[0, 0].set_ylabel("targets reached, %")
-    axes[0, 1].set_ylabel("mean steps to a reached target")
+    axes[0, 1].set_ylabel("mean steps to the target")
     canvas.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return canvas
