@@ -11,7 +11,7 @@ from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
-from ggpi.lab.ant.models import FITS, FitConfig, models
+from ggpi.lab.ant.models import FITS, VAES, AnyFit, models
 from ggpi.lab.cells import Cells, Metrics, compute
 
 
@@ -44,7 +44,7 @@ PRESETS = {
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of each depth at each radius and at each distance."""
-    fit = replace(FITS[config.preset], seed=config.seed)
+    fit, one_step = (replace(fits[config.preset], seed=config.seed) for fits in (FITS, VAES))
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
     ratios = announce(cells({"models": partial(calibrate, fit)})["models"])
@@ -54,7 +54,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         for depth in config.depths:
             tasks[f"{name}/depth-{depth}"] = partial(measure, config, fit, depth, targets)
         tasks[f"{name}/plain"] = partial(plain, targets)
-        tasks[f"{name}/mpc"] = partial(planning_one_step, fit, targets)
+        tasks[f"{name}/mpc"] = partial(planning_one_step, one_step, targets)
     results = cells(tasks)
     return {
         "ratios": ratios,
@@ -71,7 +71,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
-def measure(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> dict[str, float]:
+def measure(config: Config, fit: AnyFit, depth: int, tasks: ant.Tasks) -> dict[str, float]:
     """Success at one setting."""
     agent = planner(models(fit), depth, budget(config.samples, depth), tasks.radius)
     return success(agent, tasks)
