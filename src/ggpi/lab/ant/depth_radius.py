@@ -44,7 +44,8 @@ PRESETS = {
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of each depth at each radius and at each distance."""
-    fit, one_step = (replace(fits[config.preset], seed=config.seed) for fits in (FITS, VAES))
+    fit = replace(FITS[config.preset], seed=config.seed)
+    one_step = replace(VAES[config.preset], seed=config.seed)
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
     ratios = announce(cells({"models": partial(calibrate, fit)})["models"])

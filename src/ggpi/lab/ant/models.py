@@ -16,6 +16,7 @@ import jax
 from ggpi._jax.batching import part_of
 from ggpi.data import Transitions
 from ggpi.envs.ant import SPEC, SparseAntVector
+from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.symmetric import DirectedGHM, four_models
 from ggpi.ghm.timed import Timed, TimedConfig
@@ -54,6 +55,9 @@ class FitConfig:
     """How they are trained."""
 
 
+ONE_NETWORK = Recipe(model=TimedConfig(longest=LENGTH), loss=EnergyMC(), steps=60_000, learning_rate=2e-3)
+
+
 @dataclass(frozen=True)
 class WalkConfig:
     """How one network for the ant's four policies is trained."""
@@ -62,13 +66,13 @@ class WalkConfig:
     """Seed of data and training."""
     num_walks: int = 50_000
     """Walks of one policy, see `ggpi.lab.ant.walks`."""
-    recipe: Recipe = replace(
-        CPU, model=TimedConfig(longest=LENGTH), loss=EnergyMC(), steps=60_000, learning_rate=2e-3
-    )
+    recipe: Recipe = ONE_NETWORK
     """How the network is trained."""
 
 
 AnyFit = FitConfig | WalkConfig
+TOWARDS_X = "towards-x"
+"""The folder of the training of one network."""
 
 VAES = {
     "tiny": FitConfig(num_transitions=6_400, recipe=replace(CPU, steps=60, batch_size=64)),
@@ -76,7 +80,7 @@ VAES = {
     "paper": FitConfig(),
 }
 """Preset → how models are trained as in the paper."""
-_TINY = replace(WalkConfig().recipe, steps=60, batch_size=64)
+_TINY = replace(ONE_NETWORK, steps=60, batch_size=64)
 FITS: dict[str, AnyFit] = {
     "tiny": WalkConfig(num_walks=512, recipe=_TINY),
     "cpu": WalkConfig(),
@@ -85,18 +89,14 @@ FITS: dict[str, AnyFit] = {
 """Preset → how the models are trained that agents plan with."""
 
 
-def fit_models(
-    config: AnyFit, out: Path | None = None, callbacks: Sequence[Callback] = ()
-) -> GHMs:
+def fit_models(config: AnyFit, out: Path | None = None, callbacks: Sequence[Callback] = ()) -> GHMs:
     """The models of the four policies at both horizons, unless `out` holds them already."""
     if out is not None and (found := finished(out, pretrained("ant-policies"))):
         return found
     return train_models(config, out, callbacks)
 
 
-def train_models(
-    config: AnyFit, out: Path | None = None, callbacks: Sequence[Callback] = ()
-) -> GHMs:
+def train_models(config: AnyFit, out: Path | None = None, callbacks: Sequence[Callback] = ()) -> GHMs:
     """Trains the models of the four policies; a training in `out` resumes, or continues with more steps."""
     policies = pretrained("ant-policies")
     if isinstance(config, FitConfig):
@@ -108,7 +108,7 @@ def train_models(
         alpha=ant.ALPHA,
         recipe=config.recipe,
         spec=SPEC,
-        out=out and out / "towards-x",
+        out=out and out / TOWARDS_X,
         callbacks=callbacks,
         key=jax.random.key(config.seed),
     )
@@ -167,7 +167,9 @@ def without_noise(ghms: GHMs) -> GHMs:
     return replace(ghms, models=tuple(map(_quiet, ghms.models)))
 
 
-def _quiet(model: VAE | Timed | DirectedGHM) -> VAE | Timed | DirectedGHM:
+def _quiet(model: AbstractGHM) -> AbstractGHM:
     if isinstance(model, DirectedGHM):
         return replace(model, base=_quiet(model.base))
-    return replace(model, decoder_noise=0.0)
+    if isinstance(model, VAE | Timed):
+        return replace(model, decoder_noise=0.0)
+    raise TypeError(f"a {type(model).__name__} has no decoder noise to leave out")

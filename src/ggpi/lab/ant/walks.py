@@ -49,8 +49,6 @@ def walks(num_walks: int, seed: int) -> Transitions:
 
 
 @jit
-def _turned(
-    states: Float[np.ndarray, "n 35"], directions: Int[np.ndarray, "n"]
-) -> Float[jax.Array, "n 35"]:
+def _turned(states: Float[np.ndarray, "n 35"], directions: Int[np.ndarray, "n"]) -> Float[jax.Array, "n 35"]:
     """The states as seen by the policy that walks towards +x, in the place of those of these directions."""
     return jax.vmap(lambda state, direction: canonical(state, direction)[0])(states, directions)
