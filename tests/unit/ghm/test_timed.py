@@ -66,26 +66,26 @@ def test_the_truth_has_the_best_expected_score():
 
 def test_a_sample_is_the_state_after_the_time_that_its_noise_says():
     ghm = model(longest=60).at_horizon(0.7)
-    noise, x, a = RNG.normal(size=4), STATE[0, 0], ACTION[0]
+    noise, x, a = (jnp.asarray(part) for part in (RNG.normal(size=4), STATE[0, 0], ACTION[0]))
     time = 1 + int(np.floor(np.log(norm.cdf(noise[0])) / np.log(0.7)))
-    y = ghm.after(jnp.array(time), ghm.encode(x, a), jnp.asarray(noise[1:]))
+    y = ghm.after(jnp.array(time), ghm.encode(x, a), noise[1:])
     np.testing.assert_allclose(ghm.push(x, a, noise), ghm.frame.restore(x, y), rtol=1e-5)
-    other = ghm.after(jnp.array(time + 1), ghm.encode(x, a), jnp.asarray(noise[1:]))
+    other = ghm.after(jnp.array(time + 1), ghm.encode(x, a), noise[1:])
     assert not np.allclose(y, other), "times differ"
     quiet = eqx.tree_at(lambda ghm: ghm.beta, ghm, jnp.float32(0.0))
-    first = ghm.frame.restore(x, ghm.after(jnp.array(1), ghm.encode(x, a), jnp.asarray(noise[1:])))
+    first = ghm.frame.restore(x, ghm.after(jnp.array(1), ghm.encode(x, a), noise[1:]))
     np.testing.assert_allclose(quiet.push(x, a, noise), first, rtol=1e-5)
 
 
 def test_the_loss_is_the_score_of_two_samples():
     """In the frame's units: all coordinates, and the two positions once more."""
     ghm, batch = model(longest=60).at_horizon(0.7), 5
-    x, a, target = STATE[0, :batch], ACTION[:batch], STATE[1, :batch]
-    noise = RNG.normal(size=(batch, ghm.loss_noise_size))
+    x, a, target = (jnp.asarray(part[:batch]) for part in (STATE[0], ACTION, STATE[1]))
+    noise = jnp.asarray(RNG.normal(size=(batch, ghm.loss_noise_size)))
     y = np.asarray(ghm.frame.change(x, target))
     drawn = np.stack(
         [
-            [ghm.frame.change(x[i], ghm.push(x[i], a[i], part)) for part in np.split(noise[i], 2)]
+            [ghm.frame.change(x[i], ghm.push(x[i], a[i], part)) for part in jnp.split(noise[i], 2)]
             for i in range(batch)
         ]
     )
