@@ -138,7 +138,7 @@ class Timed(AbstractGHM):
         return eqx.tree_at(lambda old: old.beta, self, jnp.full(self.beta.shape, beta, jnp.float32))
 
 
-def geometric_time(u: Float[Array, "*t"], beta: Float[Array, ""], longest: int) -> Times:
+def geometric_time(u: Float[Array, "*t"], beta: Float[Array, "..."], longest: int) -> Times:
     """T ∼ Geometric(1−β) on 1, 2, …, `longest` from uniform numbers, by inversion; 1 for β = 0."""
     u = jnp.maximum(u, jnp.finfo(jnp.float32).tiny)
     steps = jnp.floor(jnp.log(u) / jnp.log(jnp.maximum(beta, 1e-30)))

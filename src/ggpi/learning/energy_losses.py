@@ -82,7 +82,8 @@ class EnergyLoss(ABC):
             model: Timed, state: Array, action: Array, times: Array, target: Array, noise: Array
         ) -> Array:
             drawn = model.after(times, model.encode(state, action)[:, None], noise)
-            return model.score(drawn, model.frame.change(state[:, None], target)).mean()
+            y = model.frame.change(jnp.broadcast_to(state[:, None], target.shape), target)
+            return model.score(drawn, y).mean()
 
         target = jax.lax.stop_gradient(target)
         losses = jax.vmap(one)(models, state, action, times, target, noise)
@@ -134,7 +135,7 @@ class EnergyTD(EnergyLoss):
 
         def one(slow: Timed, last: Array, acted: Array, left: Array, noise: Array) -> Array:
             y = slow.after(jnp.maximum(left, 1), slow.encode(last, acted)[:, None], noise)
-            return slow.frame.restore(last[:, None], y)
+            return slow.frame.restore(jnp.broadcast_to(last[:, None], y.shape), y)
 
         sampled = jax.vmap(one)(slow, last, acted, followed.left, noise)
         return followed.times, jnp.where(followed.left[..., None] > 0, sampled, followed.target)

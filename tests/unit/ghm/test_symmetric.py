@@ -64,9 +64,10 @@ def test_a_body_that_faces_its_way_needs_no_symmetry():
 
 
 def test_losses_are_those_of_turned_pairs():
-    noise = RNG.normal(size=(40, BASE.loss_noise_size)).astype(np.float32)
-    ahead = part_of(MODELS, 0).loss(STATES, ACTIONS, TARGETS, noise)
-    found = part_of(MODELS, 3).loss(turned(STATES, 3), ACTIONS, turned(TARGETS, 3), noise)
+    noise = jnp.asarray(RNG.normal(size=(40, BASE.loss_noise_size)))
+    states, actions, targets = map(jnp.asarray, (STATES, ACTIONS, TARGETS))
+    ahead = part_of(MODELS, 0).loss(states, actions, targets, noise)
+    found = part_of(MODELS, 3).loss(turned(states, 3), actions, turned(targets, 3), noise)
     np.testing.assert_allclose(found, ahead, atol=1e-4)
 
 

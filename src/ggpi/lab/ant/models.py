@@ -45,7 +45,7 @@ def transitions(num_steps: int, seed: int) -> Transitions:
 
 @dataclass(frozen=True)
 class FitConfig:
-    """How the ant's models are trained."""
+    """How the ant's models are trained, each for itself."""
 
     seed: int = 0
     """Seed of data and training."""
@@ -79,14 +79,14 @@ VAES = {
     "cpu": FitConfig(recipe=replace(CPU, loss=CETD(n_step=100), steps=12_000)),
     "paper": FitConfig(),
 }
-"""Preset → how models are trained as in the paper."""
-_TINY = replace(ONE_NETWORK, steps=60, batch_size=64)
-FITS: dict[str, AnyFit] = {
-    "tiny": WalkConfig(num_walks=512, recipe=_TINY),
-    "cpu": WalkConfig(),
-    "paper": VAES["paper"],
-}
-"""Preset → how the models are trained that agents plan with."""
+"""Preset → how models are trained as in the paper, each for itself."""
+FITS: dict[str, AnyFit] = {**VAES, "one-network": WalkConfig()}
+"""Preset → how models are trained."""
+
+
+def apart(preset: str, seed: int) -> FitConfig:
+    """How models of a preset are trained each for itself; for one network, as at the `cpu` size."""
+    return replace(VAES.get(preset, VAES["cpu"]), seed=seed)
 
 
 def fit_models(config: AnyFit, out: Path | None = None, callbacks: Sequence[Callback] = ()) -> GHMs:

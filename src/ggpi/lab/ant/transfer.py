@@ -23,7 +23,7 @@ from ggpi.lab.agents import Decide, Timed, WarmPlanner, budget, oracle, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, PLAIN, plain_agent
 from ggpi.lab.ant.calibration import announce, calibration, ratios
-from ggpi.lab.ant.models import FITS, VAES, AnyFit, FitConfig, models, without_noise
+from ggpi.lab.ant.models import FITS, AnyFit, FitConfig, apart, models, without_noise
 from ggpi.lab.ant.mpc import mpc
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, Tasks, compute
@@ -46,7 +46,7 @@ class Config:
     seed: int = 0
     """Seed of the episodes."""
     preset: str = "paper"
-    """How the models are trained: tiny, cpu or paper."""
+    """How the models are trained: tiny, cpu, paper or one-network."""
     num_models: int = 5
     """Seeds of models; the first is shipped for cpu."""
     episodes: int = 100
@@ -125,7 +125,7 @@ def _tasks(config: Config, fits: Sequence[AnyFit]) -> Tasks:
     for name in PLAIN:
         tasks[f"plain/{name.replace(' ', '-')}"] = partial(play_plain, config, name)
     for s in range(len(fits)):
-        tasks[f"mpc/{s}"] = partial(plan_one_step, config, replace(VAES[config.preset], seed=s))
+        tasks[f"mpc/{s}"] = partial(plan_one_step, config, apart(config.preset, s))
     for depth in config.depths:
         tasks[f"oracle/depth-{depth}"] = partial(true_plan, config, depth)
     return tasks

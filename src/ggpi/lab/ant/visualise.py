@@ -36,7 +36,7 @@ class Config:
     seed: int = 0
     """Seed of the episode."""
     preset: str = "paper"
-    """How the models are trained: tiny, cpu or paper."""
+    """How the models are trained: tiny, cpu, paper or one-network."""
     samples: int = 100
     """Samples for each GSP of depth 2."""
     moments: int = 3

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -47,10 +48,10 @@ def test_one_training_makes_four_models_at_both_horizons(tmp_path):
     for one, other in zip(jax.tree.leaves(again.models), jax.tree.leaves(ghms.models), strict=True):
         np.testing.assert_array_equal(one, other)
     quiet = without_noise(ghms).segment(1, None)
-    state, action = walks(8, 0).state[0], np.zeros(8, np.float32)
+    state, action = jnp.asarray(walks(8, 0).state[0]), jnp.zeros(8)
     noise = np.random.default_rng(0).normal(size=(2, quiet.noise_size)).astype(np.float32)
     noise[:, 0] = 0.3
-    np.testing.assert_array_equal(*(quiet.push(state, action, part) for part in noise))
+    np.testing.assert_array_equal(*(quiet.push(state, action, jnp.asarray(part)) for part in noise))
     with pytest.raises(TypeError, match="no decoder noise"):
         without_noise(replace(ghms, models=(object(),)))
     assert len(pretrained("ant-policies")) == 4
