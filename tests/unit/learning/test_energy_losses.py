@@ -11,6 +11,7 @@ from drifts import DATA, KEY, POLICIES, distance, family_walks, leaves
 from ggpi.ghm.timed import Timed, TimedConfig, geometric_time
 from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.energy_losses import EnergyMC, EnergyTD, Followed, follow_at
+from ggpi.learning.log import TrainingLog
 from ggpi.learning.losses import CEMC, CETD, Problem
 from ggpi.learning.recipe import CPU, Recipe, changed
 from ggpi.learning.targets import n_step_dataset
@@ -98,7 +99,7 @@ def quickly(loss, data=DATA, **changes):
 
 @pytest.mark.parametrize("loss", ["energy-td", "energy-mc"])
 def test_one_network_learns_all_horizons_of_a_policy(loss):
-    """The distances of ten seeds are .01 ± .005; those of untrained models 1.5, of the other policy's more."""
+    """Both horizons of both policies, compared with futures that are known; the bound is not yet one over seeds."""
     ghms = quickly(loss, data=long_walks() if loss == "energy-mc" else DATA)
     for k, mean in enumerate((0.5, -0.5)):
         for alpha, beta in ((None, 0.9), (1 / 9, 0.8)):
@@ -156,21 +157,22 @@ def test_a_horizon_that_is_too_long_raises_before_training():
         quickly("energy-td", gamma=0.99)
 
 
-def test_an_interrupted_training_resumes(tmp_path):
-    whole = quickly("energy-td", steps=20)
-    half = {"steps": 20, "recipe": Recipe(chunk=10)}
-    out = tmp_path / "run"
+class Stopped(Exception):
+    """Raised by a callback, in the place of a kill."""
 
-    class Stop(Exception):
-        pass
+
+def test_an_interrupted_training_resumes_bit_for_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(TrainingLog, "EVERY", 0.0)
+    given = {"steps": 20, "recipe": Recipe(chunk=10)}
 
     def stop(report):
         if report.step == 10:
-            raise Stop
+            raise Stopped
 
-    with pytest.raises(Stop):
-        quickly("energy-td", out=out, callbacks=[stop], **half)
-    resumed = quickly("energy-td", out=out, **half)
-    assert isinstance(resumed.models[0], Timed)
-    for one, other in zip(leaves(resumed), leaves(whole), strict=True):
-        assert one.shape == other.shape
+    with pytest.raises(Stopped):
+        quickly("energy-td", out=tmp_path, callbacks=[stop], **given)
+    seen = []
+    resumed = quickly("energy-td", out=tmp_path, callbacks=[lambda report: seen.append(report.step)], **given)
+    assert seen == [10, 20] and isinstance(resumed.models[0], Timed)
+    for one, other in zip(leaves(resumed), leaves(quickly("energy-td", **given)), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -9,7 +9,7 @@ from functools import partial
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 
 from ggpi._jax.jit import jit
 from ggpi.data import Transitions
@@ -49,6 +49,6 @@ def walks(num_walks: int, seed: int) -> Transitions:
 
 
 @jit
-def _turned(states: Float[np.ndarray, "n 35"], directions: Int[np.ndarray, "n"]) -> Float[jax.Array, "n 35"]:
+def _turned(states: Float[Array, "n 35"], directions: Int[Array, "n"]) -> Float[Array, "n 35"]:
     """The states as seen by the policy that walks towards +x, in the place of those of these directions."""
     return jax.vmap(lambda state, direction: canonical(state, direction)[0])(states, directions)
