@@ -71,7 +71,10 @@ class EnergyLoss(ABC):
         self, models: AbstractGHM, slow: AbstractGHM, problem: Problem, batch_size: int, *, key: Key
     ) -> tuple[Float[Array, "M"], Batch]:
         draw_key, target_key, noise_key = jax.random.split(key, 3)
-        models, slow = timed(models), timed(slow)
+        if not (isinstance(models, Timed) and isinstance(slow, Timed)):
+            raise TypeError(
+                f'the energy losses need a model that knows the time: use model="timed", not a {type(models).__name__}'
+            )
         followed = follow_at(problem, batch_size, self.times_per_row, models.longest, key=draw_key)
         times, target = self.targets(slow, problem, followed, key=target_key)
         state, action = problem.data.state[followed.rows], problem.data.action[followed.rows]
@@ -158,12 +161,3 @@ def follow_at(problem: Problem, batch_size: int, num_times: int, longest: int, *
     last = rows[..., None] + jnp.minimum(times, length) - 1
     beyond: Bool[Array, "M B n"] = (times > length) & ~data.terminated[last]
     return Followed(rows, times, data.next_state[last], jnp.where(beyond, times - length, 0))
-
-
-def timed(models: AbstractGHM) -> Timed:
-    """The models, if they draw the time first; else raises."""
-    if not isinstance(models, Timed):
-        raise TypeError(
-            f'the energy losses need a model that knows the time: use model="timed", not a {type(models).__name__}'
-        )
-    return models
