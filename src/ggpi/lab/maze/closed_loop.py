@@ -1,8 +1,8 @@
 """Mazes with many turns: closed-loop switching on a jumpy graph, beside plans of fixed depth.
 
-A ball that can be pushed in eight directions looks for targets behind up to eight turns. No policy knows the maze;
+A ball that can be pushed in eight directions looks for targets behind many turns. No policy knows the maze;
 flow-matching models of the eight policies learn it from transitions. The *closed loop* builds a graph of landmarks once
-and solves it for each target; depth m considers m policies in a row, and sees no target behind more turns.
+and solves it for each target; a plan of depth m is m policies in a row.
 
 Before any episode a table says how many samples lie in walls and how well landmarks cover the jumps. A guide who knows
 the maze is the upper bound, random switching the lower one.
