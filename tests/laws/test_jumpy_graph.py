@@ -52,24 +52,29 @@ def enumerated(world, alpha):
     return JumpyGraph(*about, np.ones(1), 1.0, landmarks.astype(np.int32), jumps)
 
 
-def backed_up(world, alpha, form, v):
-    """U_k = T_k V [K, S] for V [S], by the closed loop's jump form with exact models; nothing of the graph."""
+def backed_up_actions(world, alpha, form, v):
+    """Q_k [K, S, A] of one backup of V [S], by the closed loop's jump form with exact models; nothing of the graph."""
     ghms, gamma, terminal = models(world, alpha), world.gamma, world.mdp.terminal
     beta, found = gamma * (1 - alpha), []
     for k, pi in enumerate(world.pis):
-        mu = np.einsum("xa,xay->xy", pi, ghms.segment(k, alpha).dense())
+        mu = ghms.segment(k, alpha).dense()
         if form == "arrival":
-            u = mu @ (world.r_state * np.where(terminal, 1, 1 / (1 - beta)))
+            q = mu @ (world.r_state * np.where(terminal, 1, 1 / (1 - beta)))
         else:
             r = (
                 world.r_action
                 if form == "state_action"
                 else np.repeat(world.r_state[:, None], world.A, axis=1)
             )
-            r_pi = np.where(terminal, 0, (pi * r).sum(axis=1))
-            u = r_pi + gamma * (1 - alpha) / (1 - beta) * mu @ r_pi
-        found.append(np.where(terminal, 0, u + gamma * alpha / (1 - beta) * mu @ np.where(terminal, 0, v)))
+            q = r + gamma * (1 - alpha) / (1 - beta) * mu @ np.where(terminal, 0, (pi * r).sum(axis=1))
+        q = q + gamma * alpha / (1 - beta) * mu @ np.where(terminal, 0, v)
+        found.append(np.where(terminal[:, None], 0, q))
     return np.stack(found)
+
+
+def backed_up(world, alpha, form, v):
+    """U_k = T_k V [K, S]."""
+    return (world.pis * backed_up_actions(world, alpha, form, v)).sum(axis=2)
 
 
 @settings(max_examples=60)
@@ -145,6 +150,27 @@ def test_an_agent_estimates_one_backup_by_fresh_jumps(form):
     assert (plan.value[5] == 0).all(), "the last state is terminal"
     np.testing.assert_array_equal(plan.best[:5], plan.value[:5].argmax(axis=1))
     assert plan.samples(1)[0].shape == (6, n)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_agent_may_score_every_action(form):
+    """Q_k(x, a) of every action: greedy in their maximum is what the guarantee is about."""
+    world = _world(states=6, policies=3, seed=2)
+    alpha, n, reward = 0.5, 4000, reward_of(world, form)
+    ghms = models(world, alpha)
+    graph = jumpy_graph(
+        ghms, np.arange(6), num_landmarks=5, num_jumps=3, num_neighbours=2, key=jax.random.key(3)
+    )
+    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=n, first_actions="all")
+    v = np.zeros(6)
+    v[graph.landmarks] = graph.solve(reward)
+    expected = np.moveaxis(backed_up_actions(world, alpha, form, v), 1, 0)
+    plan = agent.plan(np.arange(6), key=jax.random.key(4))
+    width = np.ptp([*v, 0.0]) + 2 * np.abs(reward.table).max() / (1 - graph.beta)
+    bound = error_of_estimate(plan.stderr, n, width, comparisons=3 * expected.size)
+    assert (np.abs(plan.value - expected) <= bound + 1e-3).all()
+    best = plan.value[:5].reshape(5, -1).argmax(axis=1)
+    np.testing.assert_array_equal([plan.best[:5], plan.action[:5]], np.unravel_index(best, (3, 2)))
 
 
 def _world(states, policies, seed):
@@ -269,3 +295,16 @@ def test_agents_act_by_the_closed_loop(walks):
     np.testing.assert_allclose(together.value, apart, atol=0.1 * u.max())
     np.testing.assert_allclose(graph.solve(both), [graph.solve(reward), graph.solve(higher)])
     assert together.best.tolist() == [1, 0]
+
+
+def test_rewards_of_a_batch_keep_their_values_where_actions_are_scored(walks):
+    """All agents have the same noise, so that a value of another reward or state would be far off."""
+    ghms, graph = walks[0], built(walks)
+    hills = [rewards.arrival(corridor.Hills(jnp.float32(height))) for height in (1.0, 3.0, 9.0)]
+    states, key = np.array([[20.0], [90.0], [150.0]], np.float32), jax.random.key(4)
+    settings = {"depth": "inf", "graph": graph, "num_samples": 50, "first_actions": 2}
+    together = GGPIAgent(ghms, rewards.each(hills), **settings).plan(states, key=key).value
+    assert together.shape == (3, 2, 2)
+    for i, reward in enumerate(hills):
+        alone = GGPIAgent(ghms, reward, **settings).plan(states, key=key).value[i]
+        np.testing.assert_allclose(together[i], alone, rtol=1e-3)

@@ -89,7 +89,8 @@ class GGPIAgent:
             discrete action, by models of what follows it after a geometric time; "step" every discrete action, by a
             model of the next state and by the GSPs' values there; a number so many of each head's actions. The
             default is "all" for the exact models of finite MDPs and "head" for learned models: scoring actions leads
-            into states where no base policy was, and so where models were not trained.
+            into states where no base policy was, and so where models were not trained. With depth="inf" it is "head",
+            and "step" is not possible.
         terminal: whether a state ends the episode, a JAX function of one state.
         planner: how the set is searched (`ggpi.planning`). By default every GSP gets `num_samples` chains; sets of more
             than 256 are halved with a third of these draws, if the heads act.
@@ -136,7 +137,8 @@ class GGPIAgent:
         num_samples = whole(self.num_samples, "num_samples")
         check_policies(self.ghms)
         if depth == "inf" or self.graph is not None:
-            others = {"gsps": self.gsps, "planner": self.planner, "first_actions": self.first_actions}
+            step = "step" if self.first_actions == "step" else None
+            others = {"gsps": self.gsps, "planner": self.planner, "first_actions": step}
             ghms = checked_closed_loop(depth, self.graph, self.ghms, self.terminal, others)
             object.__setattr__(self, "ghms", ghms)
             depth = 1  # a closed loop is known by its first policy
@@ -268,7 +270,7 @@ class GGPIAgent:
 
     def _query(self, states: Array, actions: Array | None) -> AbstractQuery:
         if self.graph is not None:
-            return landing(self.graph, self._v, self._shared.sampler, self._scored, states)
+            return landing(self.graph, self._v, self._shared.sampler, self._scored, states, actions)
         parts = self._shared.sampler, self._scored, states, actions, self._tree[0]
         return Jump(*parts) if self.first_actions != "step" else Step(*parts, *self._step)
 

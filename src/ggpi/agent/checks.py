@@ -186,8 +186,8 @@ def checked_closed_loop(
     if not isinstance(graph, JumpyGraph):
         raise TypeError(f"graph is what ggpi.jumpy_graph returns, got {type(graph).__name__}")
     for name, value in others.items():
-        if value is not None and value != "head":
-            raise ValueError(f"depth='inf' lets the head of the best policy act; leave out {name}={value!r}")
+        if value is not None:
+            raise ValueError(f"depth='inf' scores one jump of every policy; leave out {name}={value!r}")
     ghms = ghms.supporting([graph.alpha]) if ghms.gamma == graph.gamma else ghms
     graph.check_models(ghms)
     if graph.has_terminals != (ghms.sampler(terminal).terminal is not None):

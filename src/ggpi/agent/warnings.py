@@ -96,9 +96,10 @@ class Warner:
         if is_nothing or (self.terminal is not None and np.all(jax.vmap(self.terminal)(states))):
             return
         self.said.add("values")
+        more = "more depth" if self.graph is None else "a graph with more landmarks and jumps"
         warnings.warn(
             f"all plans have the value 0 here: none of the {num_samples} futures sampled for each reaches the "
-            "reward, so the agent chooses at random. Try more samples (num_samples), more depth, or a reward that is "
+            f"reward, so the agent chooses at random. Try more samples (num_samples), {more}, or a reward that is "
             "reached more often, such as a target with a larger radius. This warning is shown once",
             NoRewardWarning,
             stacklevel=LEVEL,

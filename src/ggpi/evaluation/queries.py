@@ -69,6 +69,21 @@ class AbstractQuery(eqx.Module):
         """C; 1 if the heads choose."""
         return 1 if self.actions is None else self.actions.shape[2]
 
+    @property
+    def starts(self) -> Numbers:
+        """The states [B·C, …] that chains start in: each once for every first action."""
+        return self.repeated(self.states)
+
+    @property
+    def first(self) -> Numbers | None:
+        """The first actions [K, B·C, …] of these chains; None if the heads choose."""
+        actions = self.actions
+        return None if actions is None else actions.reshape(len(actions), -1, *actions.shape[3:])
+
+    def repeated(self, rows: Any) -> Any:
+        """What belongs to the states [B, …], for the states that chains start in."""
+        return rows if self.actions is None else jnp.repeat(rows, self.num_actions, axis=0)
+
     @abstractmethod
     def among(self, rows: np.ndarray) -> AbstractQuery:
         """The same in some of the states; `cut` does what all queries share."""
@@ -103,21 +118,12 @@ class Jump(AbstractQuery):
     def num_segments(self) -> int:
         return self.tree.num_nodes
 
-    @property
-    def _starts(self) -> Numbers:
-        """The states [B·C, …] that chains start in: each once for every first action."""
-        return self.states if self.actions is None else jnp.repeat(self.states, self.num_actions, axis=0)
-
     def draw(self, num_samples: int, *, key: Key) -> list[list[Drawn]]:
-        actions = self.actions
-        if actions is not None:
-            actions = actions.reshape(len(actions), -1, *actions.shape[3:])
-        parts = self.tree, self.sampler, self._starts, actions
+        parts = self.tree, self.sampler, self.starts, self.first
         return draw(*parts, num_samples, form=self.reward.form, key=key)
 
     def returns(self, drawn: list[list[Drawn]]) -> Float[Array, "N B C n"]:
-        reward = self.reward.for_rows(lambda leaf: jnp.repeat(leaf, self.num_actions, axis=0))
-        found = returns(self.tree, reward, self._starts, drawn)
+        found = returns(self.tree, self.reward.for_rows(self.repeated), self.starts, drawn)
         return found.reshape(len(found), len(self.states), self.num_actions, -1)
 
     def levels(self, drawn: list[list[Drawn]]) -> list[list[Drawn]]:

@@ -18,12 +18,12 @@ from ggpi.types import Key, Sampler
 
 
 class Landing(AbstractQuery):
-    """U_k of every policy in B states, from fresh jumps."""
+    """U_k of every policy in B states, or Q_k of first actions there, from fresh jumps."""
 
     sampler: Sampler
     reward: SampledReward
     states: Any
-    actions: None
+    actions: Any
     tree: Tree
     """One segment of each policy at horizon β."""
     atlas: Atlas
@@ -37,23 +37,26 @@ class Landing(AbstractQuery):
         return self.tree.num_nodes
 
     def draw(self, num_samples: int, *, key: Key) -> list[list[Drawn]]:
-        return draw(self.tree, self.sampler, self.states, None, num_samples, form=self.reward.form, key=key)
+        parts = self.tree, self.sampler, self.starts, self.first
+        return draw(*parts, num_samples, form=self.reward.form, key=key)
 
     def returns(self, drawn: list[list[Drawn]]) -> Float[Array, "N B C n"]:
         x = drawn[0][0].x
         shape = x.shape[:3]
         rows, apart = self.atlas.nearest(x.reshape(-1, *x.shape[3:]))
         rows, apart = rows.reshape(*shape, -1), apart.reshape(*shape, -1)
-        v = self.v[jnp.arange(len(self.v))[None, :, None, None], rows]
+        own = self.v if len(self.v) == 1 else self.repeated(self.v)
+        v = own[jnp.arange(len(own))[None, :, None, None], rows]
         after = self.discount * (interpolation(apart) * v).sum(axis=-1)
         distance = apart[..., 0]
         if self.reward.terminal is not None:
             ended = over(self.reward.terminal, x)
             after, distance = jnp.where(ended, 0.0, after), jnp.where(ended, 0.0, distance)
-        found = returns(self.tree, self.reward, self.states, drawn) + after
+        found = returns(self.tree, self.reward.for_rows(self.repeated), self.starts, drawn) + after
         found = _counted(found, shares(distance, self.atlas.reach))
-        left = self.reward.has_ended(self.states)
-        return (found if left is None else jnp.where(left[:, None], 0.0, found))[:, :, None]
+        left = self.reward.has_ended(self.starts)
+        found = found if left is None else jnp.where(left[:, None], 0.0, found)
+        return found.reshape(len(found), len(self.states), self.num_actions, -1)
 
     def levels(self, drawn: list[list[Drawn]]) -> list[list[Drawn]]:
         return drawn
@@ -64,7 +67,12 @@ class Landing(AbstractQuery):
 
 
 def landing(
-    graph: JumpyGraph, v: Float[np.ndarray, "*R M"], sampler: Sampler, reward: SampledReward, states: Any
+    graph: JumpyGraph,
+    v: Float[np.ndarray, "*R M"],
+    sampler: Sampler,
+    reward: SampledReward,
+    states: Any,
+    actions: Any = None,
 ) -> Landing:
     """The query of an agent in states [B, …].
 
@@ -74,6 +82,7 @@ def landing(
         sampler: the models.
         reward: the reward at sampled states.
         states: where the agent is.
+        actions: first actions to score [K, B, C, …]; None lets the policies choose.
     """
     beta, count = graph.beta, graph.num_policies
     start = 0.0 if reward.form == "arrival" else 1.0
@@ -83,7 +92,7 @@ def landing(
     tree = Tree(((block,),), np.arange(count))
     once = eqx.tree_at(lambda r: r.arriving, reward, np.asarray(1 - beta, np.float32))
     table = jnp.asarray(np.atleast_2d(v))
-    return Landing(sampler, once, states, None, tree, graph.atlas, table, jnp.float32(graph.discount))
+    return Landing(sampler, once, states, actions, tree, graph.atlas, table, jnp.float32(graph.discount))
 
 
 def _counted(values: Float[Array, "K B n"], share: Float[Array, "K B n"]) -> Float[Array, "K B n"]:

@@ -10,7 +10,7 @@ import pytest
 import corridor
 import ggpi
 from ggpi import GGPIAgent, jumpy_graph, rewards
-from ggpi.agent import UnfamiliarStateWarning
+from ggpi.agent import NoRewardWarning, UnfamiliarStateWarning
 from ggpi.agent.checks import checked_closed_loop
 from ggpi.planning import SequentialHalving
 from ggpi.planning.graph_values import solve_graph
@@ -223,7 +223,7 @@ class TestWrongInput:
             ({"depth": "inf"}, "depth='inf' and no graph"),
             ({"depth": 2, "graph": graph}, "depth=2 and a graph"),
             ({"depth": "inf", "graph": graph, "planner": SequentialHalving(100)}, "leave out planner"),
-            ({"depth": "inf", "graph": graph, "first_actions": 3}, "leave out first_actions=3"),
+            ({"depth": "inf", "graph": graph, "first_actions": "step"}, "leave out first_actions='step'"),
             (
                 {"depth": "inf", "graph": graph, "terminal": lambda state: state[0] > 5},
                 "the agent knows terminal",
@@ -257,6 +257,12 @@ def test_a_state_far_from_every_landmark_is_warned_of_once(ghms):
     with pytest.warns(UnfamiliarStateWarning, match=f"distance of {apart:.3g}, in units"):
         agent.act([180.0], key=KEY)
     agent.act([190.0], key=KEY)
+
+
+def test_a_reward_that_no_jump_reaches_asks_for_a_larger_graph(ghms, graph):
+    nowhere = rewards.arrival(lambda state: jnp.where(state[0] > 1e6, 1.0, 0.0))
+    with pytest.warns(NoRewardWarning, match="a graph with more landmarks and jumps"):
+        GGPIAgent(ghms, nowhere, depth="inf", graph=graph, num_samples=4).act([100.0], key=KEY)
 
 
 def test_another_reward_compiles_nothing(ghms, graph):
