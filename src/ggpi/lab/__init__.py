@@ -80,6 +80,14 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.maze.closed_loop",
         "PointMaze: targets behind many turns, reached by the closed loop on a jumpy graph",
     ),
+    "maze-graph-settings": (
+        "ggpi.lab.maze.graph_settings",
+        "Mazes: what the closed loop needs of landmarks, jumps, training and α",
+    ),
+    "maze-policy-iteration": (
+        "ggpi.lab.iteration.maze_policy_iteration",
+        "Alg 1 in a maze with learned models: GPI, depth 2 and the closed loop",
+    ),
     "discrete-control": (
         "ggpi.lab.discrete.control",
         "CartPole, Acrobot, LunarLander: which first actions to score with learned models",

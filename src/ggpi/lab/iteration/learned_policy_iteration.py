@@ -10,6 +10,7 @@ Algorithm 1 with networks instead of tables, in a gridworld that is observed as 
     newest    Π = {πₖ}: policy iteration
     gpi       Π = {π₀, …, πₖ}: GPI over all policies so far, their models kept
     depth-2   Π = {π₀ → πₖ, …, πₖ₋₁ → πₖ, πₖ}: GGPI with the switching policies that end in the newest
+    depth-inf closed-loop switching among π₀, …, πₖ, on a jumpy graph that is built anew in every iteration
 
 Each iteration of each method learns the models of one policy, from equally many episodes. Returns are exact, means
 of V^π over all cells as shares of the optimum. The same loop with exact models and tables is the oracle.
@@ -26,6 +27,7 @@ from itertools import product
 import jax
 import numpy as np
 
+from ggpi.agent.agent import GGPIAgent
 from ggpi.ghm import GHMs, joined_ghms
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.bootstrap import mean_interval
@@ -43,11 +45,19 @@ from ggpi.lab.iteration.policies import (
 from ggpi.learning.fitting import fit
 from ggpi.learning.losses import CEMC
 from ggpi.learning.recipe import Recipe
+from ggpi.planning.graph_building import jumpy_graph
 from ggpi.policies.action_heads import CategoricalPolicy
 from ggpi.switching import GSPs, compositions
 from ggpi.types import Key
 
-METHODS = {"newest": "policy iteration", "gpi": "GPI, all policies", "depth-2": "GGPI, depth 2"}
+METHODS = {
+    "newest": "policy iteration",
+    "gpi": "GPI, all policies",
+    "depth-2": "GGPI, depth 2",
+    "depth-inf": "GGPI, depth ∞",
+}
+DEPTHS = (1, 2, "inf")
+"""Of policy iteration with exact models."""
 RECIPE = Recipe(VAEConfig(predict="state"), CEMC(), steps=20_000)
 
 
@@ -61,8 +71,8 @@ class Config:
     """Probability α of a switch after each step."""
     starts: tuple[str, ...] = ("right", "uniform")
     """First policies: right, uniform."""
-    methods: tuple[str, ...] = ("newest", "gpi", "depth-2")
-    """Sets Π to improve over: newest, gpi, depth-2."""
+    methods: tuple[str, ...] = tuple(METHODS)
+    """Sets Π to improve over: newest, gpi, depth-2, depth-inf."""
     iterations: tuple[int, ...] = (6, 2)
     """Improvements, for each of the first policies."""
     stated: float = 0.9
@@ -77,6 +87,10 @@ class Config:
     """States in which Q is estimated."""
     num_samples: int = 256
     """Chains for each estimate of Q^ν(x, a)."""
+    num_landmarks: int = 1_000
+    """Landmarks of the graph of depth-inf."""
+    num_jumps: int = 64
+    """Jumps of each policy from each landmark."""
     policy_steps: int = 1_000
     """Training steps of a policy network."""
     num_seeds: int = 20
@@ -100,12 +114,14 @@ PRESETS = {
     "tiny": Config(
         length=4,
         starts=("right",),
-        methods=("depth-2",),
+        methods=("depth-2", "depth-inf"),
         iterations=(1,),
         num_episodes=200,
         recipe=Recipe(VAEConfig(width=32, predict="state"), CEMC(), steps=500, learning_rate=3e-3),
         num_states=128,
         num_samples=32,
+        num_landmarks=100,
+        num_jumps=16,
         policy_steps=200,
         num_seeds=1,
     ),
@@ -119,6 +135,7 @@ PRESETS = {
         ),
         num_states=96,
         num_samples=96,
+        num_landmarks=300,
         policy_steps=500,
         num_seeds=3,
         skipped=10,
@@ -153,7 +170,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         "oracle": {
             start: {
                 str(depth): summary([exact_returns(start, *given, depth, limits[start])], config.stated)
-                for depth in (1, 2)
+                for depth in DEPTHS
             }
             for start in config.starts
         },
@@ -173,10 +190,7 @@ def solve(config: Config, start: str, iterations: int, seed: int) -> dict[str, l
             new = early.get(k) or learn(config, world, policy, 1000 * seed + k, fit_key)
             early |= {k: new} if k < 2 else {}
             models = [new] if method == "newest" else [*models, new]
-            gsps = improved_over(method, len(models), config.alpha)
-            q = best_values(
-                joined_ghms(models), gsps, world.reward(), planned, config.num_samples, key=plan_key
-            )
+            q = values(config, method, world, joined_ghms(models), planned, plan_key)
             policy = fitted_policy(planned, q, config.policy_steps, key=policy_key)
         found[method] = [*returns, score(world, policy, config.gamma)]
     return found
@@ -193,6 +207,24 @@ def learn(config: Config, world: CoinCorridor, policy: CategoricalPolicy, seed: 
         spec=world.spec,
         key=key,
     )
+
+
+def values(
+    config: Config, method: str, world: CoinCorridor, ghms: GHMs, states: np.ndarray, key: Key
+) -> np.ndarray:
+    """What a method makes greedy [B, A]."""
+    if method != "depth-inf":
+        gsps = improved_over(method, len(ghms.policies), config.alpha)
+        return best_values(ghms, gsps, world.reward(), states, config.num_samples, key=key)
+    graph_key, plan_key = jax.random.split(key)
+    anywhere = world.start(10 * config.num_landmarks, np.random.default_rng(config.seed))
+    graph = jumpy_graph(
+        ghms, anywhere, num_landmarks=config.num_landmarks, num_jumps=config.num_jumps, key=graph_key
+    )
+    agent = GGPIAgent(
+        ghms, world.reward(), depth="inf", graph=graph, first_actions="all", num_samples=config.num_samples
+    )
+    return agent.plan(states, key=plan_key).value.max(axis=1)
 
 
 def improved_over(method: str, num_policies: int, alpha: float) -> GSPs:

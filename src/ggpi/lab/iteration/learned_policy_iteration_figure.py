@@ -8,11 +8,9 @@ from rich.table import Table
 from ggpi.lab import style
 from ggpi.lab.cells import Metrics
 from ggpi.lab.iteration.learned_policy_iteration import METHODS
-from ggpi.lab.iteration.policies import (
-    STARTS,
-)
+from ggpi.lab.iteration.policies import STARTS
 
-COLOURS = {"newest": style.GREEN, "gpi": style.BLUE, "depth-2": style.RED}
+COLOURS = {"newest": style.GREEN, "gpi": style.BLUE, "depth-2": style.RED, "depth-inf": style.INK}
 
 
 def table(metrics: Metrics) -> list[Table]:
@@ -30,7 +28,7 @@ def _table_of_start(metrics: Metrics, start: str) -> Table:
     for column in ("", "until", *(f"π{k}" for k in range(count))):
         shown.add_column(column, justify="right" if column else "left", no_wrap=True)
     rows = {METHODS[m]: metrics["learned"][start][m] for m in metrics["methods"]}
-    rows |= {f"exact, depth {depth}": row for depth, row in metrics["oracle"][start].items()}
+    rows |= {f"exact, depth {_shown(depth)}": row for depth, row in metrics["oracle"][start].items()}
     for name, row in rows.items():
         mean, low, high = (row["until"][part] for part in ("mean", "low", "high"))
         least = "≥ " if row["censored"] else ""
@@ -61,8 +59,14 @@ def _draw(ax: Axes, metrics: Metrics, start: str) -> None:
         )
         ax.fill_between(range(len(mean)), low, high, color=COLOURS[method], alpha=0.15, linewidth=0)
         ax.plot(mean, "-o", color=COLOURS[method], markersize=3, label=METHODS[method])
-    for depth, method in (("1", "newest"), ("2", "depth-2")):
+    for depth, method in (("1", "newest"), ("2", "depth-2"), ("inf", "depth-inf")):
         exact = [100 * point["mean"] for point in metrics["oracle"][start][depth]["returns"]]
-        ax.plot(exact, ":", color=COLOURS[method], linewidth=1.5, label=f"exact models, depth {depth}")
+        ax.plot(
+            exact, ":", color=COLOURS[method], linewidth=1.5, label=f"exact models, depth {_shown(depth)}"
+        )
     ax.set_xticks(range(metrics["iterations"][start] + 1))
     ax.set_ylim(0, 105)
+
+
+def _shown(depth: str) -> str:
+    return "∞" if depth == "inf" else depth

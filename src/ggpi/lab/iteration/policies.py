@@ -3,7 +3,7 @@
 All of them, the first ones too, have one structure: programs that are compiled for one serve for all.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,8 @@ def best_values(
 
 
 @jit
-def _train(network: Any, states: Any, best: Any, steps: int) -> Any:
+def taught(network: Any, states: Any, best: Any, steps: int) -> Any:
+    """A network that is taught, by cross-entropy, the best of its outputs [B] in states [B, D]."""
     optimiser = optax.adam(optax.linear_schedule(1e-2, 0.0, steps))
 
     def loss(network):
@@ -69,7 +70,7 @@ def _train(network: Any, states: Any, best: Any, steps: int) -> Any:
 def fitted_policy(states: np.ndarray, q: np.ndarray, steps: int, *, key: Key) -> CategoricalPolicy:
     """A softmax network that is taught the greedy actions of q [B, A] by cross-entropy."""
     best = jnp.asarray(q.argmax(axis=1), jnp.int32)
-    network = _train(_network(key), jnp.asarray(states, jnp.float32), best, steps)
+    network = taught(_network(key), jnp.asarray(states, jnp.float32), best, steps)
     return CategoricalPolicy(network, "π", NUM_ACTIONS)
 
 
@@ -113,9 +114,12 @@ def share(world: CoinCorridor, pi: Any, gamma: float) -> float:
 
 
 def exact_returns(
-    start: str, length: int, gamma: float, alpha: float, depth: int, iterations: int
+    start: str, length: int, gamma: float, alpha: float, depth: int | Literal["inf"], iterations: int
 ) -> list[float]:
-    """The shares of π₀, π₁, … with exact models and tables, over switching policies that end in the newest."""
+    """The shares of π₀, π₁, … with exact models and tables, over switching policies that end in the newest.
+
+    The closed loop, depth "inf", switches among all.
+    """
     world = CoinCorridor(length)
     right = np.tile(np.eye(NUM_ACTIONS)[RIGHT], (world.mdp.num_states, 1))
     found = policy_iteration(
@@ -124,7 +128,7 @@ def exact_returns(
         gamma,
         alpha,
         depth=depth,
-        newest_last=True,
+        newest_last=depth != "inf",
         start=right if start == "right" else None,
         max_iterations=iterations,
     )

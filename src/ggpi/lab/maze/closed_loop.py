@@ -1,62 +1,59 @@
-"""Mazes with many turns: closed-loop switching on a jumpy graph, beside plans of fixed depth.
+"""Mazes with many turns: closed-loop switching on a jumpy graph, beside plans of fixed depth and other searches.
 
 A ball that can be pushed in eight directions looks for targets behind many turns. No policy knows the maze;
-flow-matching models of the eight policies learn it from transitions. The *closed loop* builds a graph of landmarks once
-and solves it for each target; a plan of depth m is m policies in a row.
+flow-matching models of the eight policies learn it from transitions.
 
-Before any episode a table says how many samples lie in walls and how well landmarks cover the jumps. A guide who knows
-the maze is the upper bound, random switching the lower one.
+    closed loop       a graph of landmarks, built once and solved for each target; one jump from the true state
+    depth m           m policies in a row; at depth 3 and 4 with fewer samples of each plan
+    halving           plans of depth 3, sampled adaptively, with memory of the last decision
+    cross-entropy     plans of depth 4, drawn from a distribution that is fitted to the best ones
+    recorded steps    shortest ways over recorded transitions between the same landmarks; no model
+    closed loop, true the closed loop with simulated jumps in the place of models
+    guide             knows the maze: the upper bound
+
+Before any episode a table says how many samples lie in walls and how well landmarks cover the jumps. Agents other than
+the closed loop have the models of the first seed.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
-from ggpi.data.transitions import Transitions
-from ggpi.envs import GymVectorEnv
 from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.envs.maze import PointMaze
-from ggpi.ghm.base import GHMs
-from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab import agents
-from ggpi.lab.cache import finished, kept
 from ggpi.lab.cells import Cells, Metrics, compute
+from ggpi.lab.maze import closed_loop_agents as own
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
-from ggpi.learning.fitting import fit
-from ggpi.learning.flow_losses import TD2CFM
-from ggpi.learning.recipe import CPU, Recipe
-from ggpi.planning.graph_building import jumpy_graph
-from ggpi.planning.jumpy_graph import JumpyGraph
-from ggpi.policies.linear import LinearPolicy, maze_policies
-from ggpi.rewards import target
-from ggpi.rollout.collection import collect
-from ggpi.types import Key
-
-GAMMA, ALPHA = 0.99, 0.1
-"""Jumps of β = 0.891 last 9 steps in the mean, up to 4 cells, and a target counts from 100 steps away."""
-TURN, EPISODE = 60, 120
-"""Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
-RECIPE = replace(
-    CPU, model=FlowMatchingConfig(predict="state", num_steps=4), loss=TD2CFM(n_step=100), learning_rate=2e-3
+from ggpi.lab.maze.closed_loop_models import (
+    RECIPE,
+    Sizes,
+    Training,
+    data_of,
+    described,
+    graph_of,
+    models,
+    policies,
 )
+from ggpi.lab.maze.recorded_search import recorded_search
+from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
+from ggpi.rewards import target
+
 RANDOM_TURN = 20
-
-
-@dataclass(frozen=True)
-class Training:
-    """How the models of a maze are trained."""
-
-    maze: str
-    seed: int = 0
-    """Seed of data and training."""
-    num_transitions: int = 400_000
-    recipe: Recipe = RECIPE
+OTHERS = {
+    "halving": "halving, depth 3",
+    "cross-entropy": "cross-entropy, depth 4",
+    "recorded": "recorded steps",
+    "true": "closed loop, true",
+    "random": "random switching",
+    "guide": "guide",
+}
+"""Agents beside the closed loop and plans of fixed depth."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +64,10 @@ class Config:
     """UMaze, Medium, Large, or a drawing."""
     num_models: int = 3
     """Seeds of models."""
-    depths: tuple[int, ...] = (1, 2)
+    depths: tuple[int, ...] = (1, 2, 3, 4)
     """Depths of plans, beside the closed loop."""
+    others: tuple[str, ...] = tuple(OTHERS)
+    """Other agents: halving, cross-entropy, recorded, true, random, guide."""
     episodes: int = 20
     """Episodes of the closed loop for each number of turns."""
     few_episodes: int = 5
@@ -87,6 +86,16 @@ class Config:
     """Landmarks that V is interpolated from."""
     samples: int = 32
     """Samples for each policy of the closed loop, and for each plan of depth 2."""
+    draws: int = 4_096
+    """Draws of a decision by halving and, about, by the cross-entropy method."""
+
+    def __post_init__(self):
+        if unknown := set(self.others) - set(OTHERS):
+            raise ValueError(f"others are of {list(OTHERS)}, got {sorted(unknown)}")
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(self.num_landmarks, self.num_jumps, self.num_neighbours)
 
 
 PRESETS = {
@@ -94,6 +103,7 @@ PRESETS = {
         maze="UMaze",
         num_models=1,
         depths=(1,),
+        others=("recorded", "true", "random", "guide"),
         episodes=2,
         few_episodes=1,
         max_steps=4,
@@ -105,10 +115,11 @@ PRESETS = {
     ),
     "cpu": Config(
         maze="Medium",
-        num_models=1,
+        num_models=2,
         num_transitions=400_000,
-        training_steps=5_000,
+        training_steps=1_500,
         num_landmarks=2_000,
+        few_episodes=3,
     ),
     "paper": Config(),
 }
@@ -117,17 +128,16 @@ PRESETS = {
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Models, graphs, then episodes of every agent."""
     seeds = range(config.num_models)
+    compared = {f"depth-{d}": f"depth {d}" for d in config.depths} | {k: OTHERS[k] for k in config.others}
     jobs: Metrics = {}
     for s in seeds:
         jobs |= {f"graph/{s}": partial(describe, config, s), f"closed-loop/{s}": partial(loop, config, s)}
-        jobs |= {f"depth-{d}/{s}": partial(plan, config, s, d) for d in config.depths}
-    jobs |= {"random": partial(random_switching, config), "guide": partial(guided, config)}
-    jobs |= {"picture": partial(picture, config)}
+        jobs |= {"picture": partial(picture, config)}  # of the first seed
+        jobs |= {name: partial(compare, config, name) for name in compared}
     results = cells(jobs)
     turns = turns_of(config)
     found = {"closed loop": [results[f"closed-loop/{s}"] for s in seeds]}
-    found |= {f"depth {d}": [results[f"depth-{d}/{s}"] for s in seeds] for d in config.depths}
-    found |= {"random switching": [results["random"]], "guide who knows the maze": [results["guide"]]}
+    found |= {words: [results[name]] for name, words in compared.items()}
     return {
         "maze": config.maze,
         "free": PointMaze(config.maze).free,
@@ -145,39 +155,50 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
+def compare(config: Config, name: str) -> Metrics:
+    """Episodes of another agent, with the models of the first seed."""
+    return play(config, agent_of(config, name), config.few_episodes)
+
+
+def agent_of(config: Config, name: str) -> agents.Decide:
+    """An agent by its name."""
+    training, world = training_of(config, 0), PointMaze(config.maze)
+    match name:
+        case "halving":
+            search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
+            return agents.WarmPlanner(models(training), 3, maze.RADIUS, search)
+        case "cross-entropy":
+            return agents.WarmPlanner(models(training), None, maze.RADIUS, _cross_entropy(config))
+        case "recorded":
+            return recorded_search(graph_of(training, config.sizes), data_of(training))
+        case "true":
+            graph = own.true_graph(graph_of(training, config.sizes), world, maze.CALIBRATED)
+            return own.true_loop(world, graph, config.samples)
+        case "random":
+            return agents.random_switching(policies(), RANDOM_TURN)
+        case "guide":
+            return maze.guide(world)
+        case _:
+            return planner(config, int(name.removeprefix("depth-")))
+
+
+def _cross_entropy(config: Config) -> CrossEntropy:
+    """Four rounds of plans of depth 4."""
+    num_samples = max(1, config.samples // 4)
+    num_plans = max(9, config.draws // (4 * 4 * num_samples))
+    return CrossEntropy(num_plans, depth=4, num_samples=num_samples, value_samples=1)
+
+
+def planner(config: Config, depth: int) -> agents.Decide:
+    """Plans of a depth, with as many samples for each policy as the closed loop has, but at least one of each plan."""
+    samples = max(1, round(config.samples * 8.0 ** (2 - depth)))
+    ghms = models(training_of(config, 0))
+    return agents.planner(ghms, depth, samples, maze.RADIUS, planner=Exhaustive(num_samples=samples))
+
+
 def turns_of(config: Config) -> tuple[int, ...]:
     """All numbers of turns that targets of the maze need."""
     return tuple(maze.targets_by_turns(PointMaze(config.maze)))
-
-
-def policies() -> list[LinearPolicy]:
-    """Eight directions."""
-    return maze_policies(maze.SPEED, directions=DIRECTIONS | DIAGONALS)
-
-
-def data_of(training: Training) -> Transitions:
-    """Random switching from anywhere in the maze."""
-    env = GymVectorEnv(PointMaze(training.maze), 256, EPISODE)
-    seed = maze.DATA + training.seed
-    return collect(env, policies(), training.num_transitions, switch_every=TURN, seed=seed)
-
-
-@lru_cache(maxsize=1)
-def models(training: Training) -> GHMs:
-    """The models of a maze: kept, or trained now."""
-    out = kept(training, "maze-closed-loop")
-    if found := finished(out, policies()):
-        return found
-    return fit(
-        policies(),
-        data_of(training),
-        gamma=GAMMA,
-        alpha=ALPHA,
-        recipe=training.recipe,
-        spec=PointMaze(training.maze).spec,
-        out=out,
-        key=jax.random.key(training.seed),
-    )
 
 
 def training_of(config: Config, seed: int) -> Training:
@@ -186,35 +207,9 @@ def training_of(config: Config, seed: int) -> Training:
     return Training(config.maze, seed, config.num_transitions, recipe)
 
 
-def graph_of(config: Config, seed: int) -> tuple[GHMs, JumpyGraph]:
-    """Models and the graph of their jumps."""
-    return _graph(training_of(config, seed), config.num_landmarks, config.num_jumps, config.num_neighbours)
-
-
-@lru_cache(maxsize=1)
-def _graph(training: Training, landmarks: int, jumps: int, neighbours: int) -> tuple[GHMs, JumpyGraph]:
-    ghms = models(training)
-    made = jumpy_graph(
-        ghms,
-        data_of(training),
-        num_landmarks=landmarks,
-        num_jumps=jumps,
-        num_neighbours=neighbours,
-        key=jax.random.key(training.seed),
-    )
-    return ghms, made
-
-
 def describe(config: Config, seed: int) -> Metrics:
     """What is known of models and graph before any episode."""
-    _, graph = graph_of(config, seed)
-    inside = PointMaze(config.maze).possible(graph.jumps.end)
-    return {
-        "in_walls": float(1 - inside.mean()),
-        "left_out": float((graph.jumps.share == 0).mean()),
-        "distance": float(np.median(graph.jumps.distance)),
-        "landmarks": len(graph.landmarks),
-    }
+    return described(graph_of(training_of(config, seed), config.sizes), PointMaze(config.maze))
 
 
 def loop(config: Config, seed: int) -> Metrics:
@@ -223,44 +218,12 @@ def loop(config: Config, seed: int) -> Metrics:
 
 
 def closed_loop(config: Config, seed: int) -> agents.Decide:
-    """An agent for each target, whose values are solved when it is first seen; no two episodes share a target."""
-    ghms, graph = graph_of(config, seed)
-    first = GGPIAgent(
-        ghms, target((0.0, 0.0), maze.RADIUS), depth="inf", graph=graph, num_samples=config.samples
-    )
-    solved: dict[bytes, GGPIAgent] = {}
-
-    def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
-        keys, actions = jax.random.split(key, len(states)), dict[bytes, np.ndarray]()
-        for state, goal, own in zip(states.astype(np.float32), goals, keys, strict=True):
-            name = goal.tobytes()
-            if name not in solved:
-                solved[name] = first.with_reward(target(goal, maze.RADIUS))
-            if name not in actions:  # rows are repeated to fill a batch
-                actions[name] = solved[name].act(state, key=own)
-        return np.stack([actions[goal.tobytes()] for goal in goals])
-
-    return decide
+    """The closed loop with the models of a seed."""
+    training = training_of(config, seed)
+    return own.closed_loop(models(training), graph_of(training, config.sizes), config.samples)
 
 
-def plan(config: Config, seed: int, depth: int) -> Metrics:
-    """Episodes of plans of a depth, with as many samples for each policy as the closed loop has."""
-    ghms = models(training_of(config, seed))
-    samples = max(1, round(config.samples * 8.0 ** (2 - depth)))
-    return play(config, agents.planner(ghms, depth, samples, maze.RADIUS), config.few_episodes)
-
-
-def random_switching(config: Config) -> Metrics:
-    """Episodes of policies that take turns at random."""
-    return play(config, agents.random_switching(policies(), RANDOM_TURN), config.few_episodes)
-
-
-def guided(config: Config) -> Metrics:
-    """Episodes of four of the policies, chosen by a guide who knows the maze."""
-    return play(config, maze.guide(PointMaze(config.maze)), config.few_episodes)
-
-
-def play(config: Config, decide: Callable[..., np.ndarray], episodes: int) -> Metrics:
+def play(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
     """Steps to the target in each episode (0: not reached), and the time of a decision."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 1_000 * config.seed
     timed = agents.Timed(decide)
@@ -273,9 +236,10 @@ def picture(config: Config) -> Metrics:
     """V of the landmarks for a target behind most turns, the best policy at each, and the path of an episode."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
     given = maze.tasks(world, turns_of(config)[-1:], 1, seed)
-    ghms, graph = graph_of(config, 0)
+    training = training_of(config, 0)
+    graph = graph_of(training, config.sizes)
     reward = target(given.targets[0], maze.RADIUS)
-    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=config.samples)
+    agent = GGPIAgent(models(training), reward, depth="inf", graph=graph, num_samples=config.samples)
     few = np.random.default_rng(seed).permutation(len(graph.landmarks))[:300]
     found: Any = agent.plan(graph.landmarks[few], key=jax.random.key(seed))
     steps, places = maze.episodes(world, closed_loop(config, 0), given, seed, config.max_steps)

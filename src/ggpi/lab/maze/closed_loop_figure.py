@@ -35,7 +35,7 @@ def _success_table(metrics: Metrics) -> Table:
         title=f"{metrics['maze']}: targets reached, %, by the turns of the shortest route",
         caption=f"90% bootstrap intervals; for each number of turns {metrics['num_models']} seeds of models × "
         f"{metrics['episodes']} episodes of the closed loop, {metrics['few_episodes']} of the others; "
-        "ms: of a decision, for depth 1 and 2 together with those of other episodes",
+        "ms: of a decision, where episodes are planned together, of one of them",
     )
     shown.add_column("agent")
     for column in (*map(str, metrics["turns"]), "ms"):

@@ -1,0 +1,109 @@
+"""Models and graphs of `maze-closed-loop`: eight directions, flow matching, landmarks of the data."""
+
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+
+import jax
+import numpy as np
+
+from ggpi.data.transitions import Transitions
+from ggpi.envs import GymVectorEnv
+from ggpi.envs.directions import DIAGONALS, DIRECTIONS
+from ggpi.envs.maze import PointMaze
+from ggpi.ghm.base import GHMs
+from ggpi.ghm.flow_matching import FlowMatchingConfig
+from ggpi.lab.cache import finished, kept
+from ggpi.lab.cells import Metrics
+from ggpi.lab.maze import tasks as maze
+from ggpi.learning.fitting import fit
+from ggpi.learning.flow_losses import TD2CFM
+from ggpi.learning.recipe import CPU, Recipe
+from ggpi.planning.graph_building import jumpy_graph
+from ggpi.planning.jumpy_graph import JumpyGraph
+from ggpi.policies.linear import LinearPolicy, maze_policies
+from ggpi.rollout.collection import collect
+
+GAMMA, ALPHA = 0.99, 0.1
+"""Jumps of β = 0.891 last 9 steps in the mean, up to 4 cells, and a target counts from 100 steps away."""
+TURN, EPISODE = 60, 120
+"""Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
+RECIPE = replace(
+    CPU, model=FlowMatchingConfig(predict="state", num_steps=4), loss=TD2CFM(n_step=100), learning_rate=2e-3
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the models of a maze are trained, for one α."""
+
+    maze: str
+    seed: int = 0
+    """Seed of data and training."""
+    num_transitions: int = 400_000
+    recipe: Recipe = RECIPE
+
+
+@dataclass(frozen=True)
+class AnyAlpha(Training):
+    """One network for all policies and every α."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a graph is made of."""
+
+    num_landmarks: int
+    num_jumps: int
+    num_neighbours: int
+    alpha: float = ALPHA
+
+
+def policies() -> list[LinearPolicy]:
+    """Eight directions."""
+    return maze_policies(maze.SPEED, directions=DIRECTIONS | DIAGONALS)
+
+
+def data_of(training: Training) -> Transitions:
+    """Random switching from anywhere in the maze."""
+    return _data(training.maze, training.num_transitions, maze.DATA + training.seed)
+
+
+@lru_cache(maxsize=1)
+def _data(name: str, num_transitions: int, seed: int) -> Transitions:
+    env = GymVectorEnv(PointMaze(name), 256, EPISODE)
+    return collect(env, policies(), num_transitions, switch_every=TURN, seed=seed)
+
+
+@lru_cache(maxsize=1)
+def models(training: Training) -> GHMs:
+    """The models of a maze: kept, or trained now."""
+    out = kept(training, "maze-closed-loop")
+    if found := finished(out, policies()):
+        return found
+    return fit(
+        policies(),
+        data_of(training),
+        gamma=GAMMA,
+        alpha="any" if isinstance(training, AnyAlpha) else ALPHA,
+        recipe=training.recipe,
+        spec=PointMaze(training.maze).spec,
+        out=out,
+        key=jax.random.key(training.seed),
+    )
+
+
+@lru_cache(maxsize=1)
+def graph_of(training: Training, sizes: Sizes) -> JumpyGraph:
+    """The graph of the models' jumps."""
+    key = jax.random.key(training.seed)
+    return jumpy_graph(models(training), data_of(training), **asdict(sizes), key=key)
+
+
+def described(graph: JumpyGraph, world: PointMaze) -> Metrics:
+    """What is known of models and graph before any episode."""
+    return {
+        "in_walls": float(1 - world.possible(graph.jumps.end).mean()),
+        "left_out": float((graph.jumps.share == 0).mean()),
+        "distance": float(np.median(graph.jumps.distance)),
+        "landmarks": len(graph.landmarks),
+    }
