@@ -117,6 +117,14 @@ def measure(
     }
 
 
+def growth(rows: list[dict], size: str) -> dict[str, float]:
+    """How many times the cost of one landmark, jump or policy grows from the first row to the last: 1 is linear."""
+    times = rows[-1][size] / rows[0][size]
+    return {
+        name: rows[-1][name] / rows[0][name] / times for name in ("build_cpu_seconds", "solve_cpu_seconds")
+    }
+
+
 def main() -> None:
     is_tiny = "--tiny" in sys.argv
     base, most = (100, 1_000) if is_tiny else (4_000, 100_000)
@@ -133,6 +141,8 @@ def main() -> None:
     for name, measured in rows.items():
         results[name] = [one() for one in measured]
         print(json.dumps({name: results[name]}, indent=1), flush=True)
+    results["growth"] = {size: growth(results[size], size) for size in ("jumps", "policies", "landmarks")}
+    print(json.dumps({"growth": results["growth"]}, indent=1))
     if not is_tiny:
         text = json.dumps(results, indent=1)
         (Path(__file__).parent / "results" / "jumpy_graph.json").write_text(text + "\n")

@@ -18,9 +18,9 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.agent.choosing import Plan
 from ggpi.evaluation import evaluate_states_sampled
 from ggpi.ghm.base import GHMs
-from ggpi.planning import AbstractPlanner
+from ggpi.planning import AbstractPlanner, JumpyGraph
 from ggpi.policies.bank import PolicyBank
-from ggpi.rewards import targets
+from ggpi.rewards import target, targets
 from ggpi.rollout.futures import simulate_futures
 from ggpi.switching import GSPs, compositions
 from ggpi.types import Key, Numbers
@@ -47,6 +47,24 @@ def planner(ghms: GHMs, depth: int, num_samples: int, radius: float, **options: 
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
         return agent.with_reward(targets(goals, radius)).act(states, key=key)
+
+    return decide
+
+
+def closed_loop(ghms: GHMs, graph: JumpyGraph, num_samples: int, radius: float) -> Decide:
+    """GGPI at infinite depth: an agent for each target, whose values are solved when it is first seen."""
+    first = GGPIAgent(ghms, target((0.0, 0.0), radius), depth="inf", graph=graph, num_samples=num_samples)
+    solved: dict[bytes, GGPIAgent] = {}
+
+    def decide(states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
+        keys, actions = jax.random.split(key, len(states)), dict[bytes, np.ndarray]()
+        for state, goal, own in zip(states.astype(np.float32), goals, keys, strict=True):
+            name = goal.tobytes()
+            if name not in solved:
+                solved[name] = first.with_reward(target(goal, radius))
+            if name not in actions:  # rows are repeated to fill a batch
+                actions[name] = solved[name].act(state, key=own)
+        return np.stack([actions[goal.tobytes()] for goal in goals])
 
     return decide
 

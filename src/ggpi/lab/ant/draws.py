@@ -1,29 +1,44 @@
-"""The ant at depth 2: success against the draws of a decision, for planners that spend them adaptively.
+"""The ant: success against the draws of a decision, for plans of depth 1 to 3, adaptive planners and the closed loop.
 
 A draw is one jump of a model. n samples for each of the 16 GSPs of depth 2 take 20n draws, because GSPs with the same
 first policy share their first jump; `exhaustive` spends them all alike, as `ant-transfer` does. The settings of halving
 were chosen on other episodes.
+
+    depth-1, depth-3   plans of another depth, with as many draws
+    closed-loop        one jump of every policy, and values of a jumpy graph that is built once; those of the default
+                       sizes, from states of the data
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 
+import jax
 import numpy as np
 
-from ggpi.lab.agents import Decide, Timed, WarmPlanner, planner
+from ggpi.lab.agents import Decide, Timed, WarmPlanner, closed_loop, planner
 from ggpi.lab.ant import episodes as ant
-from ggpi.lab.ant.models import FITS, FitConfig, models
+from ggpi.lab.ant.models import FITS, FitConfig, models, transitions
 from ggpi.lab.ant.transfer import summary
 from ggpi.lab.cells import Cells, Metrics, compute
-from ggpi.planning import SequentialHalving
+from ggpi.planning import JumpyGraph, SequentialHalving
+from ggpi.planning.graph_building import jumpy_graph
 
 MEMORY, FACTOR = 0.8, 4
 """Of halving, with and without a start from the last decision."""
-PER_SAMPLE = 20
-"""Draws of one sample of all GSPs: 4 first jumps and 16 second ones."""
-PLANNERS = ("exhaustive", "halving", "halving-memory")
+PER_SAMPLE = {1: 4, 2: 20, 3: 84}
+"""Draws of one sample of all GSPs of a depth: 4 first jumps, 16 second ones, 64 third ones."""
+PLANNERS = {
+    "exhaustive": "exhaustive, depth 2",
+    "halving": "halving, depth 2",
+    "halving-memory": "halving with memory, depth 2",
+    "depth-1": "exhaustive, depth 1",
+    "depth-3": "exhaustive, depth 3",
+    "closed-loop": "closed loop",
+}
 """Branch and bound is left out: it compiles for minutes here."""
+LANDMARKS_FROM = 200_000
+"""Transitions whose states are landmarks of the closed loop."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +53,14 @@ class Config:
     """Episodes of each planner, the same for all."""
     draws: tuple[int, ...] = (500, 1_000, 2_000)
     """Draws of a decision."""
+    planners: tuple[str, ...] = ("exhaustive", "halving", "halving-memory")
+    """Of exhaustive, halving, halving-memory, depth-1, depth-3, closed-loop."""
     radius: float = ant.RADIUS
     """Radius of the target."""
+
+    def __post_init__(self):
+        if unknown := set(self.planners) - set(PLANNERS):
+            raise ValueError(f"planners are of {list(PLANNERS)}, got {sorted(unknown)}")
 
 
 PRESETS = {
@@ -52,7 +73,7 @@ PRESETS = {
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of every planner with every budget."""
     fits = [replace(FITS[config.preset], seed=s) for s in range(config.num_models)]
-    settings = list(product(config.draws[::-1], PLANNERS))
+    settings = list(product(config.draws[::-1], config.planners))
     results = cells(
         {
             f"{name}/draws-{draws}/{s}": partial(play, config, fit, name, draws)
@@ -81,13 +102,23 @@ def play(config: Config, fit: FitConfig, name: str, draws: int) -> Metrics:
 
 
 def decider(config: Config, fit: FitConfig, name: str, draws: int) -> Decide:
-    """An agent of depth 2 with a budget of draws for each decision."""
+    """An agent with a budget of draws for each decision."""
     ghms = models(fit)
     halving = SequentialHalving(draws, value_samples=1, factor=FACTOR)
     match name:
-        case "exhaustive":
-            return planner(ghms, 2, draws // PER_SAMPLE, config.radius)
+        case "closed-loop":
+            return closed_loop(ghms, graph_of(fit), draws // len(ghms.policies), config.radius)
         case "halving":
             return planner(ghms, 2, 1, config.radius, planner=halving)
-        case _:
+        case "halving-memory":
             return WarmPlanner(ghms, 2, config.radius, replace(halving, memory=MEMORY))
+        case _:
+            depth = 2 if name == "exhaustive" else int(name.removeprefix("depth-"))
+            return planner(ghms, depth, draws // PER_SAMPLE[depth], config.radius)
+
+
+@lru_cache(maxsize=1)
+def graph_of(fit: FitConfig) -> JumpyGraph:
+    """The graph of the models' jumps, from states of their data."""
+    states = transitions(min(LANDMARKS_FROM, fit.num_transitions), fit.seed).state
+    return jumpy_graph(models(fit), states, key=jax.random.key(fit.seed))

@@ -1,7 +1,7 @@
 """Mazes with many turns: closed-loop switching on a jumpy graph, beside plans of fixed depth and other searches.
 
-A ball that can be pushed in eight directions looks for targets behind many turns. No policy knows the maze;
-flow-matching models of the eight policies learn it from transitions.
+A ball that can be pushed in eight directions looks for targets behind many turns. No policy knows the maze; one
+flow-matching network for the eight policies learns it from transitions.
 
     closed loop       a graph of landmarks, built once and solved for each target; one jump from the true state
     depth m           m policies in a row; at depth 3 and 4 with fewer samples of each plan
@@ -27,8 +27,7 @@ from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.envs.maze import PointMaze
 from ggpi.lab import agents
 from ggpi.lab.cells import Cells, Metrics, compute
-from ggpi.lab.maze import closed_loop_agents as own
-from ggpi.lab.maze import scores
+from ggpi.lab.maze import scores, true_loop
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.closed_loop_models import (
     RECIPE,
@@ -172,8 +171,8 @@ def agent_of(config: Config, name: str) -> agents.Decide:
         case "recorded":
             return recorded_search(graph_of(training, config.sizes), data_of(training))
         case "true":
-            graph = own.true_graph(graph_of(training, config.sizes), world, maze.CALIBRATED)
-            return own.true_loop(world, graph, config.samples)
+            graph = true_loop.true_graph(graph_of(training, config.sizes), world, maze.CALIBRATED)
+            return true_loop.true_loop(world, graph, config.samples)
         case "random":
             return agents.random_switching(policies(), RANDOM_TURN)
         case "guide":
@@ -220,7 +219,8 @@ def loop(config: Config, seed: int) -> Metrics:
 def closed_loop(config: Config, seed: int) -> agents.Decide:
     """The closed loop with the models of a seed."""
     training = training_of(config, seed)
-    return own.closed_loop(models(training), graph_of(training, config.sizes), config.samples)
+    graph = graph_of(training, config.sizes)
+    return agents.closed_loop(models(training), graph, config.samples, maze.RADIUS)
 
 
 def play(config: Config, decide: agents.Decide, episodes: int) -> Metrics:

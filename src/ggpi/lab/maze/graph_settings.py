@@ -5,8 +5,8 @@ One setting differs at a time from `maze-closed-loop`; success is over targets o
     landmarks       of the graph
     jumps           of each policy from each landmark
     training steps  of the models: short trainings sample states in walls, which look like short cuts
-    α               of the graph, all from one network that is trained for every α
-    α, plans        plans of depth 3 by the cross-entropy method and the same network: α given, or chosen with the plan
+    α               of the graph
+    α, plans        plans of depth 3 by the cross-entropy method: α given, or chosen with the plan
 """
 
 from collections.abc import Callable
@@ -22,8 +22,7 @@ from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import closed_loop
 from ggpi.lab.maze import tasks as maze
-from ggpi.lab.maze.closed_loop_agents import closed_loop as loop
-from ggpi.lab.maze.closed_loop_models import AnyAlpha, described, graph_of, models
+from ggpi.lab.maze.closed_loop_models import described, graph_of, models
 from ggpi.planning import CrossEntropy
 
 GROUPS = {
@@ -47,8 +46,6 @@ class Config:
     """Lengths of training."""
     alphas: tuple[float, ...] = (0.03, 0.1, 0.3)
     """Each α of the graph and of plans; plans may also choose any between the least and the largest."""
-    any_alpha_steps: int = 20_000
-    """Training steps of the network for every α."""
 
 
 PRESETS = {
@@ -58,14 +55,12 @@ PRESETS = {
         jumps=(2,),
         training_steps=(20,),
         alphas=(0.1, 0.3),
-        any_alpha_steps=20,
     ),
     "cpu": Config(
         replace(closed_loop.PRESETS["cpu"], episodes=5),
         landmarks=(30, 125, 500, 2_000),
         jumps=(1, 4, 16),
         training_steps=(50, 150, 500, 1_500),
-        any_alpha_steps=750,
     ),
     "paper": Config(),
 }
@@ -101,28 +96,24 @@ def _jobs(config: Config) -> list[tuple[str, str, Callable[[], Metrics]]]:
 
 
 def with_change(base: closed_loop.Config) -> Metrics:
-    """The closed loop with models for one α."""
+    """The closed loop with another graph or other models."""
     return _scored(base, closed_loop.closed_loop(base, 0)) | closed_loop.describe(base, 0)
 
 
 def with_alpha(config: Config, alpha: float) -> Metrics:
-    """The closed loop with the network for every α."""
-    base, training = config.base, any_alpha(config)
+    """The closed loop with another α."""
+    base, training = config.base, closed_loop.training_of(config.base, 0)
     graph = graph_of(training, replace(base.sizes, alpha=alpha))
-    return _scored(base, loop(models(training), graph, base.samples)) | described(graph, PointMaze(base.maze))
+    decide = agents.closed_loop(models(training), graph, base.samples, maze.RADIUS)
+    return _scored(base, decide) | described(graph, PointMaze(base.maze))
 
 
 def plans(config: Config, switches: dict[str, Any]) -> Metrics:
     """Plans of depth 3 by the cross-entropy method."""
     base = config.base
     search = CrossEntropy(64, depth=3, num_samples=base.samples, value_samples=1, **switches)
-    return _scored(base, agents.WarmPlanner(models(any_alpha(config)), None, maze.RADIUS, search))
-
-
-def any_alpha(config: Config) -> AnyAlpha:
-    """The training of one network for every α."""
-    base = closed_loop.training_of(replace(config.base, training_steps=config.any_alpha_steps), 0)
-    return AnyAlpha(base.maze, base.seed, base.num_transitions, base.recipe)
+    ghms = models(closed_loop.training_of(base, 0))
+    return _scored(base, agents.WarmPlanner(ghms, None, maze.RADIUS, search))
 
 
 def _scored(base: closed_loop.Config, decide: agents.Decide) -> Metrics:

@@ -1,4 +1,4 @@
-"""Agents of `maze-closed-loop`: the closed loop, and the same with simulated jumps in the place of models."""
+"""The closed loop with simulated jumps in the place of models: the score of perfect models."""
 
 from dataclasses import replace
 
@@ -7,9 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import KDTree
 
-from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.maze import PointMaze
-from ggpi.ghm.base import GHMs
 from ggpi.lab import agents
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.closed_loop_models import policies
@@ -19,26 +17,6 @@ from ggpi.policies.bank import PolicyBank
 from ggpi.rewards import target
 from ggpi.rollout.futures import simulate_futures
 from ggpi.types import Key
-
-
-def closed_loop(ghms: GHMs, graph: JumpyGraph, num_samples: int) -> agents.Decide:
-    """An agent for each target, whose values are solved when it is first seen; no two episodes share a target."""
-    first = GGPIAgent(
-        ghms, target((0.0, 0.0), maze.RADIUS), depth="inf", graph=graph, num_samples=num_samples
-    )
-    solved: dict[bytes, GGPIAgent] = {}
-
-    def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
-        keys, actions = jax.random.split(key, len(states)), dict[bytes, np.ndarray]()
-        for state, goal, own in zip(states.astype(np.float32), goals, keys, strict=True):
-            name = goal.tobytes()
-            if name not in solved:
-                solved[name] = first.with_reward(target(goal, maze.RADIUS))
-            if name not in actions:  # rows are repeated to fill a batch
-                actions[name] = solved[name].act(state, key=own)
-        return np.stack([actions[goal.tobytes()] for goal in goals])
-
-    return decide
 
 
 def true_graph(graph: JumpyGraph, world: PointMaze, seed: int) -> JumpyGraph:
@@ -66,7 +44,7 @@ def true_jumps(world: PointMaze, states: np.ndarray, beta: float, seed: int) -> 
 
 
 def true_loop(world: PointMaze, graph: JumpyGraph, num_samples: int) -> agents.Decide:
-    """The closed loop with the simulator instead of models, for a graph of true jumps: the score of perfect models."""
+    """The closed loop with the simulator instead of models, for a graph of true jumps."""
     bank, solved = PolicyBank(policies()), dict[bytes, np.ndarray]()
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
