@@ -254,11 +254,11 @@ def test_the_error_falls_with_landmarks(walks):
 
 def test_positions_come_first():
     """Six coordinates that mean nothing hide the position, unless the models know that it is one."""
-    told, untold = (
-        error(built((corridor.models(6, relative), corridor.states(6)), num_neighbours=4))
-        for relative in ((0,), ())
+    relative, place, untold = (
+        error(built((corridor.models(6, **told), corridor.states(6)), num_neighbours=4))
+        for told in ({"relative": (0,)}, {"places": (0,)}, {})
     )
-    assert told < 0.07 and untold > 0.15
+    assert relative < 0.07 and place < 0.07 and untold > 0.15
 
 
 def test_an_end_of_the_corridor_that_ends_the_episode(walks):

@@ -48,13 +48,18 @@ def test_the_closed_loop_is_timed():
 
 def test_the_jumpy_graph_is_timed():
     found = run("import jumpy_graph; print(json.dumps(jumpy_graph.measure(30, 2, 2, rounds=1)))")
-    assert all(found.keys() == row.keys() for rows in committed("jumpy_graph").values() for row in rows)
+    results = committed("jumpy_graph")
+    del results["growth"]
+    assert all(found.keys() == row.keys() for rows in results.values() for row in rows)
 
 
 def test_committed_results_of_the_jumpy_graph():
-    """8 policies, 4,000 landmarks and 16 jumps of each; seconds of one core."""
-    (base,) = committed("jumpy_graph")["base"]
-    assert base["solve_cpu_seconds"] <= 0.2 and base["decision_cpu_seconds"] <= 0.01 and base["graph_gb"] <= 1
+    """8 policies, 4,000 landmarks and 16 jumps of each; cost is linear but for the caches of the processor."""
+    results = committed("jumpy_graph")
+    for (row,) in (results["base"], results["student"]):
+        assert row["build_seconds"] <= 15 and row["solve_seconds"] <= 0.2 and row["decision_seconds"] <= 0.01
+        assert row["peak_gb"] <= 1
+    assert max(growth for sizes in results["growth"].values() for growth in sizes.values()) < 2
 
 
 @pytest.mark.slow

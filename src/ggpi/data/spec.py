@@ -10,19 +10,23 @@ class StateSpec:
     """Names of a state's numbers, and which of them are special.
 
     `relative` are positions: models drop them from their inputs and predict them as displacements, so that
-    they know no place from another. `rotations` are groups of six: two axes of a body, three numbers each,
-    which are made orthonormal again in every sample.
+    they know no place from another. `places` are positions too, where the world has walls or other sharp
+    differences: models see them also as sines and cosines of several wavelengths. `rotations` are groups of six: two
+    axes of a body, three numbers each, which are made orthonormal again in every sample.
     """
 
     names: tuple[str, ...]
     relative: tuple[int, ...] = ()
     rotations: tuple[tuple[int, int, int, int, int, int], ...] = ()
+    places: tuple[int, ...] = ()
 
     def __post_init__(self):
         size = len(self.names)
-        wrong = [i for i in (*self.relative, *sum(self.rotations, ())) if not 0 <= i < size]
+        wrong = [i for i in (*self.relative, *self.places, *sum(self.rotations, ())) if not 0 <= i < size]
         if wrong:
             raise IndexError(f"a state of {size} numbers has indices 0 to {size - 1}, got {wrong}")
+        if both := sorted(set(self.relative) & set(self.places)):
+            raise ValueError(f"models do not see relative positions, so they are no places; {both} are both")
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
             raise ValueError(

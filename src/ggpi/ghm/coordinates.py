@@ -4,7 +4,8 @@
     change(x, x′)  = (x′ − x − mean) / scale          [or (x′ − mean) / scale for predict = "state"]
     restore(x, y)  = x + mean + scale · y, with rotations made orthonormal again
 
-Positions (`StateSpec.relative`) are always predicted as displacements.
+Positions (`StateSpec.relative`) are always predicted as displacements. Places (`StateSpec.places`) are also seen as
+sines and cosines, of which a network makes functions that differ sharply from one side of a wall to the other.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from ggpi.data import StateSpec
 Predict = Literal["change", "state"]
 SMALLEST_SCALE = 1e-3
 """A coordinate that hardly varies in the data is not blown up."""
+WAVES = (1, 2, 4, 8, 16)
+"""Radians per standard deviation of the waves that places are seen as: wavelengths of 6 to 0.4 of these."""
 
 Vectors = Float[Array | np.ndarray, "*b D"]
 Actions = Num[Array | np.ndarray, "..."]
@@ -44,10 +47,13 @@ class Frame(eqx.Module):
     rotations: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     num_actions: int | None = eqx.field(static=True)
     """The number of discrete actions; None when they are vectors."""
+    places: tuple[int, ...] = eqx.field(static=True, default=())
+    """Coordinates that the model also sees as waves."""
 
     @property
     def input_size(self) -> int:
-        return len(self.kept) + (self.num_actions or self.action_mean.shape[-1])
+        waves = 2 * len(WAVES) * len(self.places)
+        return len(self.kept) + waves + (self.num_actions or self.action_mean.shape[-1])
 
     @property
     def state_size(self) -> int:
@@ -68,6 +74,8 @@ class Frame(eqx.Module):
         places = range(self.state_size)
         if list(self.kept) != [i for i in places if i in set(self.kept)]:
             raise ValueError(f"kept is not an increasing choice of {self.state_size} indices")
+        if not set(self.places) <= set(self.kept):
+            raise ValueError(f"places are among the coordinates that are seen, {list(self.kept)}")
         if any(len(group) != 6 or not set(group) <= set(places) for group in self.rotations):
             raise ValueError(f"rotations are not groups of six of {self.state_size} indices")
         if self.num_actions is not None and self.num_actions < 1:
@@ -77,10 +85,18 @@ class Frame(eqx.Module):
         """The inputs of networks: (x, a) normalised, without positions."""
         seen = jnp.concatenate([state[..., part] for part in _runs(self.kept)], axis=-1)
         seen = (seen - _fixed(self.state_mean)) / _fixed(self.state_scale)
+        if self.places:
+            seen = jnp.concatenate([seen, self._waves(seen)], axis=-1)
         if self.num_actions is not None:
             return jnp.concatenate([seen, jax.nn.one_hot(action, self.num_actions)], axis=-1)
         acted = (action - _fixed(self.action_mean)) / _fixed(self.action_scale)
         return jnp.concatenate([seen, acted], axis=-1)
+
+    def _waves(self, seen: Float[Array, "*b k"]) -> Float[Array, "*b w"]:
+        """Sines and cosines of the normalised places."""
+        where = seen[..., np.array([self.kept.index(place) for place in self.places])]
+        angles = (where[..., None] * np.array(WAVES, np.float32)).reshape(*where.shape[:-1], -1)
+        return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)
 
     def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b D"]:
         """The target in the model's coordinates."""
@@ -137,6 +153,7 @@ def fit_frame(
         from_state,
         spec.rotations,
         num_actions,
+        spec.places,
     )
 
 

@@ -124,11 +124,11 @@ def _candidates(
 
 
 def _positions(sampler: ModelSampler | TableSampler) -> tuple[int, ...]:
-    """The coordinates that models predict as displacements and do not see."""
+    """The coordinates that are positions: those that models do not see, and places."""
     if isinstance(sampler, TableSampler):
         return ()
     frame = sampler.models[0].frame
-    return tuple(i for i in range(frame.state_size) if i not in frame.kept)
+    return tuple(i for i in range(frame.state_size) if i not in frame.kept or i in frame.places)
 
 
 class _Drawn(NamedTuple):

@@ -1,7 +1,7 @@
 """Landmarks: states of the data that cover it, and how other states are expressed by the nearest of them.
 
-Distances are measured in units of the data: each coordinate is divided by its standard deviation, positions (which
-models predict as displacements, `StateSpec.relative`) by a common one. Positions come first: where there are some, all
+Distances are measured in units of the data: each coordinate is divided by its standard deviation, positions
+(`StateSpec.relative` and `StateSpec.places`) by a common one. Positions come first: where there are some, all
 other coordinates together weigh a tenth of one position, so that the neighbours of a state are near in space and alike
 otherwise, not the other way round. Numbered states of a finite MDP are one coordinate with unit 1.
 

@@ -46,6 +46,31 @@ def test_positions_are_not_seen_but_moved_along():
     np.testing.assert_allclose(moved, [100, -7, 0, 0, 0, 0, 0, 0], atol=1e-4)
 
 
+def test_places_are_also_seen_as_waves():
+    """sin and cos of 1, 2, …, 16 radians per standard deviation of each place, after the normalised state."""
+    spec = dataclasses.replace(plain(8), places=(1, 4))
+    frame = fit_frame(STATES, ACTIONS, AHEAD, spec, None)
+    state, action = jnp.asarray(STATES[3], jnp.float32), jnp.asarray(ACTIONS[3], jnp.float32)
+    seen = frame.inputs(state, action)
+    assert seen.shape == (frame.input_size,) == (8 + 2 * 5 * 2 + 2,)
+    z = (STATES[3] - STATES.mean(axis=0)) / STATES.std(axis=0)
+    angles = np.outer(z[[1, 4]], [1, 2, 4, 8, 16]).ravel()
+    np.testing.assert_allclose(seen[:8], z, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(seen[8:28], [*np.sin(angles), *np.cos(angles)], atol=1e-4)
+    np.testing.assert_array_equal(
+        seen[28:], fit_frame(STATES, ACTIONS, AHEAD, plain(8), None).inputs(state, action)[8:]
+    )
+    both = jax.vmap(frame.inputs)(jnp.stack([state, 0 * state]), jnp.stack([action, action]))
+    np.testing.assert_allclose(both[0], seen, rtol=1e-5, atol=1e-5)
+
+
+def test_places_are_coordinates_that_are_seen():
+    with pytest.raises(ValueError, match=r"so they are no places; \[1\] are both"):
+        StateSpec(("x", "y"), relative=(1,), places=(0, 1))
+    with pytest.raises(IndexError, match="indices 0 to 1"):
+        StateSpec(("x", "y"), places=(2,))
+
+
 def test_rotations_are_orthonormal_in_every_sample():
     frame = fit_frame(STATES, ACTIONS, AHEAD, ROTATED, None)
     drawn = jax.vmap(lambda y: frame.restore(jnp.asarray(STATES[0], jnp.float32), y))(

@@ -23,8 +23,8 @@ from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.policies.linear import LinearPolicy, maze_policies
 from ggpi.rollout.collection import collect
 
-GAMMA, ALPHA = 0.99, 0.1
-"""Jumps of β = 0.891 last 9 steps in the mean, up to 4 cells, and a target counts from 100 steps away."""
+GAMMA, ALPHA = 0.99, 0.3
+"""Jumps of β = 0.693 last 3 steps in the mean, up to 1.3 cells, and a target counts from 100 steps away."""
 TURN, EPISODE = 60, 120
 """Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
 RECIPE = replace(
@@ -84,7 +84,7 @@ def models(training: Training) -> GHMs:
         gamma=GAMMA,
         alpha="any",
         recipe=training.recipe,
-        spec=PointMaze(training.maze).spec,
+        spec=replace(PointMaze(training.maze).spec, places=(0, 1)),
         out=out,
         key=jax.random.key(training.seed),
     )

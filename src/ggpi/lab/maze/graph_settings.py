@@ -44,7 +44,7 @@ class Config:
     """Numbers of jumps."""
     training_steps: tuple[int, ...] = (250, 1_000, 5_000, 20_000)
     """Lengths of training."""
-    alphas: tuple[float, ...] = (0.03, 0.1, 0.3)
+    alphas: tuple[float, ...] = (0.1, 0.3, 0.6)
     """Each α of the graph and of plans; plans may also choose any between the least and the largest."""
 
 
