@@ -68,16 +68,18 @@ PRESETS = {
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of the closed loop with every setting, and of plans with every α."""
-    jobs = {f"{group}/{name}": job for group, name, job in _jobs(config)}
-    results = cells(jobs)
-    rows = [
-        {"group": group, "setting": name, **results[f"{group}/{name}"]} for group, name, _ in _jobs(config)
-    ]
+    listed = _jobs(config)
+    results = cells({_cell(group, name): job for group, name, job in listed})
+    rows = [{"group": group, "setting": name, **results[_cell(group, name)]} for group, name, _ in listed]
     return {
         "maze": config.base.maze,
         "episodes": config.base.episodes * len(closed_loop.turns_of(config.base)),
         "rows": rows,
     }
+
+
+def _cell(group: str, name: str) -> str:
+    return f"{group}/{name.replace(' ', '-')}"
 
 
 def _jobs(config: Config) -> list[tuple[str, str, Callable[[], Metrics]]]:
