@@ -52,23 +52,25 @@ def _percent(row: dict[str, float]) -> str:
 
 def plot(metrics: Metrics) -> Figure:
     """Success by turns; V of the landmarks with the best policy at some of them, and the path of an episode."""
-    canvas, axes = style.figure(1, 2, size=(4.6, 4.2))
+    canvas, axes = style.figure(1, 2, size=(5.0, 4.2))
     _draw_success(axes[0, 0], metrics)
     _draw_values(axes[0, 1], metrics)
-    handles = axes[0, 0].get_legend_handles_labels()
-    canvas.legend(*handles, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
     return canvas
 
 
 def _draw_success(ax: Axes, metrics: Metrics) -> None:
-    turns = metrics["turns"]
-    for (name, rows), colour in zip(metrics["success"].items(), (style.INK, *style.PALETTE), strict=False):
-        mean, low, high = (
-            100 * np.array([rows[str(k)][part] for k in turns]) for part in ("mean", "low", "high")
-        )
-        ax.fill_between(turns, low, high, color=colour, alpha=0.1, linewidth=0)
-        ax.plot(turns, mean, "-o", color=colour, markersize=4, linewidth=1.3, label=name)
-    ax.set(xlabel="turns of the shortest route", ylabel="targets reached, %", ylim=(-3, 104), xticks=turns)
+    """A row for each agent, a column for each number of turns."""
+    agents, turns = list(metrics["success"]), metrics["turns"]
+    shares = np.array([[100 * metrics["success"][name][str(k)]["mean"] for k in turns] for name in agents])
+    ax.imshow(shares, cmap="Blues", vmin=0, vmax=240, aspect="auto")
+    for (row, column), share in np.ndenumerate(shares):
+        ax.text(column, row, f"{share:.0f}", ha="center", va="center", fontsize=8, color=style.INK)
+    ax.set_xticks(range(len(turns)), list(map(str, turns)))
+    ax.set_yticks(range(len(agents)), agents, fontsize=8)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("turns of the shortest route")
+    ax.set_title("targets reached, %", fontsize=9, color=style.INK)
 
 
 def _draw_values(ax: Axes, metrics: Metrics) -> None:
