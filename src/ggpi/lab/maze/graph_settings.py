@@ -46,6 +46,8 @@ class Config:
     """Lengths of training."""
     alphas: tuple[float, ...] = (0.1, 0.3, 0.6)
     """Each α of the graph and of plans; plans may also choose any between the least and the largest."""
+    with_plans: bool = True
+    """Whether plans are tried, which takes longest."""
 
 
 PRESETS = {
@@ -93,6 +95,8 @@ def _jobs(config: Config) -> list[tuple[str, str, Callable[[], Metrics]]]:
         for group, name, value in changes
     ]
     jobs += [("alpha", f"{alpha:g}", partial(with_alpha, config, alpha)) for alpha in config.alphas]
+    if not config.with_plans:
+        return jobs
     jobs += [("plans", f"{alpha:g}", partial(plans, config, {"alphas": alpha})) for alpha in config.alphas]
     return [*jobs, ("plans", f"{span[0]:g} to {span[1]:g}", partial(plans, config, {"alpha_range": span}))]
 

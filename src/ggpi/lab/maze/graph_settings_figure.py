@@ -34,8 +34,9 @@ def table(metrics: Metrics) -> list[Table]:
 
 def plot(metrics: Metrics) -> Figure:
     """Success against each setting."""
-    canvas, axes = style.figure(1, len(GROUPS), size=(2.3, 2.8), sharey=True)
-    for ax, (group, words) in zip(axes[0], GROUPS.items(), strict=True):
+    groups = dict.fromkeys(row["group"] for row in metrics["rows"])
+    canvas, axes = style.figure(1, len(groups), size=(2.5, 2.8), sharey=True)
+    for ax, group in zip(axes[0], groups, strict=True):
         rows = [row for row in metrics["rows"] if row["group"] == group]
         names = [
             f"{row['setting']}\n({100 * row['in_walls']:.0f}%)" if group == "training" else row["setting"]
@@ -46,7 +47,7 @@ def plot(metrics: Metrics) -> Figure:
         ax.vlines(places, low, high, color=style.BLUE, linewidth=1.2)
         ax.plot(places, mean, "-o", color=style.BLUE, markersize=4, linewidth=1)
         ax.set_xticks(places, names, fontsize=7)
-        ax.set_xlabel(words + (" (in walls)" if group == "training" else ""), fontsize=9)
+        ax.set_xlabel(GROUPS[group] + (" (in walls)" if group == "training" else ""), fontsize=9)
         ax.set_xlim(-0.4, len(rows) - 0.6)
     axes[0, 0].set_ylabel("targets reached, %", fontsize=9)
     axes[0, 0].set_ylim(-3, 104)
