@@ -89,8 +89,7 @@ class GGPIAgent:
             discrete action, by models of what follows it after a geometric time; "step" every discrete action, by a
             model of the next state and by the GSPs' values there; a number so many of each head's actions. The
             default is "all" for the exact models of finite MDPs and "head" for learned models: scoring actions leads
-            into states where no base policy was, and so where models were not trained. With depth="inf" it is "head",
-            and "step" is not possible.
+            into states where no base policy was, and so where models were not trained; also for depth="inf".
         terminal: whether a state ends the episode, a JAX function of one state.
         planner: how the set is searched (`ggpi.planning`). By default every GSP gets `num_samples` chains; sets of more
             than 256 are halved with a third of these draws, if the heads act.
@@ -137,8 +136,7 @@ class GGPIAgent:
         num_samples = whole(self.num_samples, "num_samples")
         check_policies(self.ghms)
         if depth == "inf" or self.graph is not None:
-            step = "step" if self.first_actions == "step" else None
-            others = {"gsps": self.gsps, "planner": self.planner, "first_actions": step}
+            others = {"gsps": self.gsps, "planner": self.planner, "first_actions": self.first_actions}
             ghms = checked_closed_loop(depth, self.graph, self.ghms, self.terminal, others)
             object.__setattr__(self, "ghms", ghms)
             depth = 1  # a closed loop is known by its first policy

@@ -105,6 +105,12 @@ def cut(query: Query, rows: np.ndarray) -> Query:
     )
 
 
+def draw_chains(query: AbstractQuery, tree: Tree, num_samples: int, *, key: Key) -> list[list[Drawn]]:
+    """Samples of the segments of a tree, from the states and first actions of a query."""
+    parts = tree, query.sampler, query.starts, query.first
+    return draw(*parts, num_samples, form=query.reward.form, key=key)
+
+
 class Jump(AbstractQuery):
     """Values by composing segments alone."""
 
@@ -119,8 +125,7 @@ class Jump(AbstractQuery):
         return self.tree.num_nodes
 
     def draw(self, num_samples: int, *, key: Key) -> list[list[Drawn]]:
-        parts = self.tree, self.sampler, self.starts, self.first
-        return draw(*parts, num_samples, form=self.reward.form, key=key)
+        return draw_chains(self, self.tree, num_samples, key=key)
 
     def returns(self, drawn: list[list[Drawn]]) -> Float[Array, "N B C n"]:
         found = returns(self.tree, self.reward.for_rows(self.repeated), self.starts, drawn)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ggpi.evaluation.queries import AbstractQuery, cut
+from ggpi.evaluation.queries import AbstractQuery, cut, draw_chains
 from ggpi.evaluation.rewards import SampledReward, over
-from ggpi.evaluation.tree import Block, Drawn, Tree, draw, returns
+from ggpi.evaluation.tree import Block, Drawn, Tree, returns
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.planning.landmarks import Atlas, interpolation, shares
 from ggpi.types import Key, Sampler
@@ -37,8 +37,7 @@ class Landing(AbstractQuery):
         return self.tree.num_nodes
 
     def draw(self, num_samples: int, *, key: Key) -> list[list[Drawn]]:
-        parts = self.tree, self.sampler, self.starts, self.first
-        return draw(*parts, num_samples, form=self.reward.form, key=key)
+        return draw_chains(self, self.tree, num_samples, key=key)
 
     def returns(self, drawn: list[list[Drawn]]) -> Float[Array, "N B C n"]:
         x = drawn[0][0].x

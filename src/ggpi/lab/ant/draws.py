@@ -59,8 +59,8 @@ class Config:
     """Radius of the target."""
 
     def __post_init__(self):
-        if unknown := set(self.planners) - set(PLANNERS):
-            raise ValueError(f"planners are of {list(PLANNERS)}, got {sorted(unknown)}")
+        if not self.planners or not set(self.planners) <= set(PLANNERS):
+            raise ValueError(f"planners are some of {list(PLANNERS)}, got {list(self.planners)}")
 
 
 PRESETS = {

@@ -114,10 +114,7 @@ PRESETS = {
 
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
-    """Iterates every method with every seed.
-
-    Paper: Alg 1
-    """
+    """Iterates every method with every seed."""
     seeds = range(config.seed, config.seed + config.num_seeds)
     jobs = {f"{m}/seed-{s}": partial(solve, config, m, s) for s, m in product(seeds, config.methods)}
     results = cells({"guide": partial(guided, config)} | jobs)
