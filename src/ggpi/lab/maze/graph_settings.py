@@ -36,6 +36,8 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Config:
+    seed: int = 0
+    """Seed of the episodes, in the place of the base's own."""
     base: closed_loop.Config = field(default_factory=closed_loop.Config)
     """Maze, models, graph and episodes of the setting that all others differ from."""
     landmarks: tuple[int, ...] = (125, 500, 2_000, 8_000)
@@ -52,14 +54,14 @@ class Config:
 
 PRESETS = {
     "tiny": Config(
-        replace(closed_loop.PRESETS["tiny"], episodes=1),
+        base=replace(closed_loop.PRESETS["tiny"], episodes=1),
         landmarks=(20,),
         jumps=(2,),
         training_steps=(20,),
         alphas=(0.1, 0.3),
     ),
     "cpu": Config(
-        replace(closed_loop.PRESETS["cpu"], episodes=5),
+        base=replace(closed_loop.PRESETS["cpu"], episodes=5),
         landmarks=(30, 125, 500, 2_000),
         jumps=(1, 4, 16),
         training_steps=(50, 150, 500, 1_500),
@@ -70,7 +72,7 @@ PRESETS = {
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of the closed loop with every setting, and of plans with every α."""
-    listed = _jobs(config)
+    listed = _jobs(replace(config, base=replace(config.base, seed=config.seed)))
     results = cells({_cell(group, name): job for group, name, job in listed})
     rows = [{"group": group, "setting": name, **results[_cell(group, name)]} for group, name, _ in listed]
     return {
