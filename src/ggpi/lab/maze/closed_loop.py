@@ -11,6 +11,7 @@ the maze is the upper bound, random switching the lower one.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,7 +25,7 @@ from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab import agents
-from ggpi.lab.cache import finished, kept
+from ggpi.lab.cache import kept, trained_once
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
@@ -166,8 +167,10 @@ def data_of(training: Training) -> Transitions:
 def models(training: Training) -> GHMs:
     """The models of a maze: kept, or trained now."""
     out = kept(training, "maze-closed-loop")
-    if found := finished(out, policies()):
-        return found
+    return trained_once(out, policies(), partial(_trained, training, out))
+
+
+def _trained(training: Training, out: Path) -> GHMs:
     return fit(
         policies(),
         data_of(training),
