@@ -35,6 +35,11 @@ def fit(data, **options):
     return ggpi.fit(POLICIES, data, gamma=GAMMA, alpha=ALPHA, key=KEY, **{"recipe": RECIPE, **options})
 
 
+def is_same(one, other):
+    """Bit for bit."""
+    return eqx.tree_equal((one.models, one.one_step), (other.models, other.one_step))
+
+
 @pytest.fixture(scope="module")
 def alone(data):
     """The models of one worker."""
@@ -44,14 +49,14 @@ def alone(data):
 
 def test_executors_train_the_same_bits(data, alone):
     with cluster.processes(2) as executor:
-        assert eqx.tree_equal(fit(data, executor=executor), alone)
+        assert is_same(fit(data, executor=executor), alone)
 
 
 @pytest.mark.slow
 def test_ray_trains_the_same_bits(data, alone):
     pytest.importorskip("ray")
     with cluster.ray() as executor:
-        assert eqx.tree_equal(fit(data, executor=executor), alone)
+        assert is_same(fit(data, executor=executor), alone)
 
 
 def test_each_model_is_trained_alone(data):
@@ -103,10 +108,10 @@ def test_a_divided_training_resumes(data, tmp_path):
     assert stopped.begun == ["0: push -0.5 0.9", "1: push 0.5 0.9"]
     kept = {path: path.read_bytes() for path in (tmp_path / "parts").rglob("metrics.jsonl")}
     assert len(kept) == 2
-    assert eqx.tree_equal(fit(data, executor=cluster.local(), out=tmp_path), expected)
+    assert is_same(fit(data, executor=cluster.local(), out=tmp_path), expected)
     assert all(path.read_bytes() == lines for path, lines in kept.items()), "not trained twice"
     assert len(list((tmp_path / "parts").iterdir())) == 4
-    assert eqx.tree_equal(ggpi.load(tmp_path / "models"), expected)
+    assert is_same(ggpi.load(tmp_path / "models"), expected)
 
 
 def test_parts_of_another_training_raise(data, tmp_path):
@@ -121,12 +126,13 @@ def test_one_network_is_one_part(data):
         ggpi.fit(POLICIES, data, gamma=GAMMA, loss="td2-cfm", executor=executor, key=KEY, **settings)
         for executor in (None, cluster.local())
     )
-    assert eqx.tree_equal(here, there)
+    assert is_same(here, there)
 
 
+@pytest.mark.slow
 def test_the_next_state_is_a_part(data):
     discrete = replace(data, action=(data.action[:, 0] > 0).astype(np.int32))
-    policies = [ggpi.policy_from(lambda state, key, a=a: a, actions=2, name=str(a)) for a in (0, 1)]
+    policies = [ggpi.policy_from(lambda state, a=a: a, actions=2, name=str(a)) for a in (0, 1)]
     settings = {"gamma": GAMMA, "alpha": ALPHA, "recipe": RECIPE, "key": KEY}
     here, there = (ggpi.fit(policies, discrete, executor=e, **settings) for e in (None, cluster.local()))
     assert there.one_step is not None and eqx.tree_equal(here.one_step, there.one_step)
