@@ -24,8 +24,8 @@ examples:
   ggpi run ant-transfer --on processes:4                compute its cells in four processes
   ggpi run ant-transfer --on ray                        or on Ray
 
-Re-run the same command to resume an interrupted run, also with another --on. The last part of a field's name is enough where it is unique:
---steps for --recipe.steps.
+Re-run the same command to resume an interrupted run, also with another --on. The last part of a field's name is enough
+where it is unique: --steps for --recipe.steps.
 """
 
 

@@ -73,7 +73,9 @@ def _imported() -> Any:
 class _Pool(Pool):
     def __init__(self, ray: Any, function: Callable[..., object], threads: int, workers: Callable[[], int]):
         self._ray, self._workers = ray, workers
-        self._function = [ray.put(function)]  # in a list, so that each worker fetches it once and not for each task
+        self._function = [
+            ray.put(function)
+        ]  # in a list, so that each worker fetches it once and not for each task
         settings = {"num_cpus": threads, "max_retries": 0, "runtime_env": {"env_vars": variables(threads)}}
         self._remote = ray.remote(**settings)(_call)
         self.running: dict[Any, str] = {}
@@ -115,4 +117,4 @@ def _call(function: Sequence[Any], task: object) -> Outcome:
     if name not in _held:
         _held.clear()
         _held[name] = ray.get(reference)
-    return outcome_of(lambda: _held[name](task))
+    return outcome_of(_held[name], task)

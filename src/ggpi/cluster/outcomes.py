@@ -34,11 +34,11 @@ class Lost:
 Outcome = Done | Failed | Lost
 
 
-def outcome_of(function: Callable[[], object]) -> Done | Failed:
-    """The result of a call in a worker, or its error with the traceback as a note; progress is not shown."""
+def outcome_of(function: Callable[..., object], task: object) -> Done | Failed:
+    """The result of a task in a worker, or its error with the traceback as a note; progress is not shown."""
     try:
         with silenced():
-            return Done(function())
+            return Done(function(task))
     except Exception as error:
         return Failed(_portable(error))
 

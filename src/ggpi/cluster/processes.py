@@ -94,7 +94,12 @@ class _Pool(Pool):
         environment: Mapping[str, str],
         free: list[_Worker],
     ):
-        self._function, self._count, self._environment, self._free = _pickled(function), count, environment, free
+        self._function, self._count, self._environment, self._free = (
+            _pickled(function),
+            count,
+            environment,
+            free,
+        )
         self._failed: list[tuple[str, Outcome]] = []
         self.running: dict[_Worker, str] = {}
 
@@ -158,7 +163,9 @@ def _environ(changes: Mapping[str, str]) -> Iterator[None]:
 
 def serve(connection: Connection) -> None:
     """Calls functions with tasks until the pipe is closed; ends when the parent does, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the parent ends this one
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches all processes of a terminal; the parent ends this one
     threading.Thread(target=_end_with_parent, daemon=True).start()
     function: Any = None
     with contextlib.suppress(EOFError, OSError):
@@ -166,7 +173,7 @@ def serve(connection: Connection) -> None:
             new, task = connection.recv_bytes(), connection.recv_bytes()
             if new:
                 function = _Lazy(new)
-            connection.send_bytes(_sent(outcome_of(lambda: function(task))))
+            connection.send_bytes(_sent(outcome_of(function, task)))
 
 
 class _Lazy:

@@ -62,7 +62,9 @@ def fit_parts(
         executor: where parts are trained. With `out`, its workers share the disk of that directory.
         out: directory of the whole training.
     """
-    tasks = {name: (choose, out and out / "parts" / f"{i:03}") for i, (name, choose) in enumerate(parts.items())}
+    tasks = {
+        name: (choose, out and out / "parts" / f"{i:03}") for i, (name, choose) in enumerate(parts.items())
+    }
     found: dict[str, AbstractGHM] = {}
     with progress(len(tasks), "fit", "") as advance:
 

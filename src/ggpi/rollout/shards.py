@@ -43,7 +43,10 @@ class Shard:
 def planned(num_steps: int, shards: int, seed: int) -> dict[str, Shard]:
     """The shards of a collection by name. The first has the given seed, so one shard is the undivided collection."""
     ends = np.linspace(0, num_steps, min(shards, num_steps) + 1).astype(int)
-    seeds = [seed, *(int(np.random.SeedSequence([seed, i]).generate_state(1)[0]) for i in range(1, len(ends)))]
+    seeds = [
+        seed,
+        *(int(np.random.SeedSequence([seed, i]).generate_state(1)[0]) for i in range(1, len(ends))),
+    ]
     return {
         f"shard-{i}": Shard(int(ends[i]), int(ends[i + 1] - ends[i]), seeds[i]) for i in range(len(ends) - 1)
     }

@@ -101,7 +101,9 @@ def test_workers_are_kept(remote):
 
 
 def test_workers_import_neither_jax_nor_numpy(remote):
-    assert {frozenset(found - {"ray"}) for _, found in remote.map(cluster_tasks.where, NUMBERS)} == {frozenset()}
+    assert {frozenset(found - {"ray"}) for _, found in remote.map(cluster_tasks.where, NUMBERS)} == {
+        frozenset()
+    }
 
 
 def test_workers_have_the_threads_of_a_task(remote):
@@ -123,12 +125,14 @@ def test_bits_do_not_depend_on_the_executor(remote):
 
 
 def test_functions_that_cannot_be_imported_are_named():
-    with cluster.processes(1) as executor, pytest.raises(TypeError, match="lambda.*can be imported"):
+    with cluster.processes(1) as executor, pytest.raises(TypeError, match=r"lambda.*can be imported"):
         executor.map(lambda task: task, [1])
 
 
 def test_variables():
-    found = variables(3, {"XLA_FLAGS": "--a=1 --xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu", "HOME": "/"})
+    found = variables(
+        3, {"XLA_FLAGS": "--a=1 --xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu", "HOME": "/"}
+    )
     assert found["XLA_FLAGS"] == "--a=1 --xla_cpu_multi_thread_eigen=true"
     assert found["NPROC"] == found["OMP_NUM_THREADS"] == "3"
     assert found["JAX_PLATFORMS"] == "cpu" and "HOME" not in found
@@ -144,7 +148,9 @@ def test_wrong_names_raise(text, words):
 
 
 def test_the_cluster_room_imports_neither_jax_nor_ray():
-    code = "import sys, ggpi.cluster; print([name for name in ('jax', 'numpy', 'ray') if name in sys.modules])"
+    code = (
+        "import sys, ggpi.cluster; print([name for name in ('jax', 'numpy', 'ray') if name in sys.modules])"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 

@@ -24,7 +24,19 @@ def executor():
 def expected(tmp_path_factory):
     """The numbers of a process of one thread."""
     out = tmp_path_factory.mktemp("alone") / "out"
-    command = [sys.executable, "-m", "ggpi", "run", NAME, "--preset", "tiny", "--threads", "1", "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "ggpi",
+        "run",
+        NAME,
+        "--preset",
+        "tiny",
+        "--threads",
+        "1",
+        "--out",
+        str(out),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return (out / "metrics.json").read_bytes()
 
@@ -44,7 +56,19 @@ def test_processes_compute_the_same_bits(executor, expected, tmp_path):
 def test_ray_computes_the_same_bits(expected, tmp_path):
     pytest.importorskip("ray")
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "ggpi", "run", NAME, "--preset", "tiny", "--on", "ray", "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "ggpi",
+        "run",
+        NAME,
+        "--preset",
+        "tiny",
+        "--on",
+        "ray",
+        "--out",
+        str(out),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     assert (out / "metrics.json").read_bytes() == expected
 
@@ -63,7 +87,9 @@ def test_a_run_is_finished_elsewhere(is_local_first, executor, expected, tmp_pat
     after = cells_of(out)
     kept = before.keys() - set(lost)
     assert all(after[path] == before[path] for path in kept)
-    assert {path: cell["result"] for path, cell in after.items()} == {p: c["result"] for p, c in before.items()}
+    assert {path: cell["result"] for path, cell in after.items()} == {
+        p: c["result"] for p, c in before.items()
+    }
     assert (out / "metrics.json").read_bytes() == expected
 
 

@@ -116,7 +116,7 @@ def test_a_divided_training_resumes(data, tmp_path):
 
 def test_parts_of_another_training_raise(data, tmp_path):
     fit(data, executor=cluster.local(), out=tmp_path)
-    with pytest.raises(cluster.TaskError, match="task 0: push -0.5 0.9: .*" ):
+    with pytest.raises(cluster.TaskError, match=r"task 0: push -0\.5 0\.9: "):
         fit(data, executor=cluster.local(), out=tmp_path, batch_size=8)
 
 

@@ -14,7 +14,9 @@ from ggpi.policies.linear import direction_policies
 from ggpi.rollout.shards import planned
 
 STEPS, SHARDS = 250, 3
-collect_all = partial(collect, "ggpi/PointMass-v0", direction_policies(), STEPS, switch_every=5, num_envs=4, seed=7)
+collect_all = partial(
+    collect, "ggpi/PointMass-v0", direction_policies(), STEPS, switch_every=5, num_envs=4, seed=7
+)
 
 
 class Backwards(cluster.Executor):
@@ -49,7 +51,12 @@ def test_shards_are_collections_of_their_own(expected):
     episodes = 0
     for shard in planned(STEPS, SHARDS, seed=7).values():
         part = collect(
-            "ggpi/PointMass-v0", direction_policies(), shard.count, switch_every=5, num_envs=4, seed=shard.seed
+            "ggpi/PointMass-v0",
+            direction_policies(),
+            shard.count,
+            switch_every=5,
+            num_envs=4,
+            seed=shard.seed,
         )
         here = expected[shard.rows]
         np.testing.assert_array_equal(here.state, part.state)
@@ -67,7 +74,9 @@ def test_one_shard_is_the_whole(tmp_path):
 def test_shards_differ(expected):
     seeds = [shard.seed for shard in planned(STEPS, 100, seed=7).values()]
     assert len(set(seeds)) == 100
-    first, second = (expected[shard.rows].state[:50] for shard in list(planned(STEPS, SHARDS, 7).values())[:2])
+    first, second = (
+        expected[shard.rows].state[:50] for shard in list(planned(STEPS, SHARDS, 7).values())[:2]
+    )
     assert not np.isin(first, second).all(axis=1).any()
 
 
