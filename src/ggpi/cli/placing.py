@@ -44,6 +44,6 @@ def placed(options: argparse.Namespace) -> Iterator[Executor]:
         try:
             yield executor
         except TaskError as error:
-            if error.__cause__ is None or isinstance(error.__cause__, USUAL):
+            if error.__cause__ is None or isinstance(error.__cause__, (*USUAL, TaskError)):
                 raise ValueError(str(error)) from error
             raise

@@ -13,7 +13,7 @@ from ggpi.progress import progress
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 RETRIES = 3
-"""How often a task is repeated after its worker died; a task that raises is not repeated."""
+"""How often a task is repeated by default."""
 
 
 class TaskError(Exception):
@@ -29,6 +29,9 @@ class TaskError(Exception):
 
 class Executor(ABC):
     """Runs independent tasks; a context manager that ends its workers. See `local`, `processes` and `ray`."""
+
+    retries: int = RETRIES
+    """How often a task is repeated after its worker died; a task that raises is not repeated."""
 
     def map(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], *, title: str = "tasks"
@@ -75,11 +78,11 @@ class Executor(ABC):
                 for name, outcome in pool.wait():
                     if isinstance(outcome, Done):
                         yield name, outcome.result
-                    elif isinstance(outcome, Lost) and losses[name] < RETRIES:
+                    elif isinstance(outcome, Lost) and losses[name] < self.retries:
                         losses[name] += 1
                         waiting.append(name)
                     else:
-                        failures.append(_failure(name, outcome))
+                        failures.append(_failure(name, outcome, losses[name] + 1))
                 if failures:
                     waiting.clear()
         if failures:
@@ -134,9 +137,10 @@ class Pool(ABC):
         self.stop()
 
 
-def _failure(name: str, outcome: Failed | Lost) -> TaskError:
+def _failure(name: str, outcome: Failed | Lost, deaths: int) -> TaskError:
     if isinstance(outcome, Lost):
-        return TaskError(name, f"its worker died {RETRIES + 1} times, the last time because {outcome.reason}")
-    error = TaskError(name, " ".join(f"{type(outcome.error).__name__}: {outcome.error}".split()))
+        return TaskError(name, f"its worker died {deaths} times, the last time because {outcome.reason}")
+    kind = "" if isinstance(outcome.error, TaskError) else f"{type(outcome.error).__name__}: "
+    error = TaskError(name, " ".join(f"{kind}{outcome.error}".split()))
     error.__cause__ = outcome.error
     return error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ggpi.cluster.environment import positive, variables
-from ggpi.cluster.executor import Executor, Pool
+from ggpi.cluster.executor import RETRIES, Executor, Pool
 from ggpi.cluster.outcomes import Lost, Outcome, outcome_of
 
 AHEAD = 2
@@ -21,7 +21,7 @@ ALONE = {"address": "local", "include_dashboard": False, "object_store_memory": 
 """How a cluster of this machine alone is started."""
 
 
-def ray(address: str | None = None, *, threads: int = 1) -> Executor:
+def ray(address: str | None = None, *, threads: int = 1, retries: int = RETRIES) -> Executor:
     """An executor that runs tasks on Ray, with so many threads (CPUs of Ray) each; needs the extra `cluster`.
 
     Without an address, a connection that `ray.init` has made is used, else the cluster that RAY_ADDRESS names, else
@@ -30,13 +30,15 @@ def ray(address: str | None = None, *, threads: int = 1) -> Executor:
     Args:
         address: "ray://host:port" of a cluster's Ray Client, or any other address that `ray.init` takes.
         threads: threads per task.
+        retries: how often a task is repeated after its worker or its node died.
     """
-    return _Ray(address, positive(threads, "threads"))
+    return _Ray(address, positive(threads, "threads"), retries)
 
 
 class _Ray(Executor):
-    def __init__(self, address: str | None, threads: int):
-        self._address, self._threads, self._is_ours = address, threads, False
+    def __init__(self, address: str | None, threads: int, retries: int):
+        self._address, self._threads, self.retries = address, threads, retries
+        self._is_ours = False
 
     @property
     def workers(self) -> int:

@@ -14,24 +14,29 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from ggpi.cluster.environment import positive, variables
-from ggpi.cluster.executor import Executor, Pool
+from ggpi.cluster.executor import RETRIES, Executor, Pool
 from ggpi.cluster.outcomes import Failed, Lost, Outcome, outcome_of
 
 _environ_lock = threading.Lock()
 
 
-def processes(count: int, *, threads: int = 1) -> Executor:
+def processes(count: int, *, threads: int = 1, retries: int = RETRIES) -> Executor:
     """An executor that runs tasks in `count` processes of this machine, each with so many threads.
 
     They are started when they are first needed and kept, with the programs that they have compiled, until the
     executor is closed. Functions and tasks are pickled: functions must be importable from a module.
+
+    Args:
+        count: the number of processes.
+        threads: threads per task.
+        retries: how often a task is repeated after its worker died.
     """
-    return _Processes(positive(count, "processes"), variables(threads))
+    return _Processes(positive(count, "processes"), variables(threads), retries)
 
 
 class _Processes(Executor):
-    def __init__(self, count: int, environment: Mapping[str, str]):
-        self._count, self._environment = count, environment
+    def __init__(self, count: int, environment: Mapping[str, str], retries: int):
+        self._count, self._environment, self.retries = count, environment, retries
         self._free: list[_Worker] = []
         weakref.finalize(self, _kill, self._free)
 
