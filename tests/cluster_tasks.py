@@ -86,3 +86,15 @@ def _counted():
 
 def count_loads(shared, _):
     return os.getpid(), type(shared).count
+
+
+def big(size, number):
+    """A result that goes to the object store."""
+    import numpy as np
+
+    time.sleep(0.05)
+    return np.full(size, number)
+
+
+def allocate(size):
+    return len(bytearray(size))

@@ -86,9 +86,9 @@ class _Worker:
             return Failed(error)
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
+        with self.connection:  # closed once the process is gone
+            self.process.kill()
+            self.process.join()
 
 
 class _Pool(Pool):
