@@ -74,7 +74,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the campaign; returns the exit code."""
     parser = argparse.ArgumentParser(description="Kills workers of executors.")
     parser.add_argument("--rounds", type=int, default=20, help="maps of each executor (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no more rounds after this time")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no more rounds after this time"
+    )
     parser.add_argument("--on", nargs="+", choices=["processes", "ray"], default=["processes"])
     parser.add_argument("--seed", type=int, default=0, help="another seed, other moments")
     options, _ = parser.parse_known_args(arguments)
@@ -85,7 +87,10 @@ def main(arguments: list[str] | None = None) -> int:
         while len(kills) < options.rounds and (not kills or time.monotonic() - begin < options.seconds):
             with silenced():
                 kills.append(chaos(kind, 1000 * options.seed + len(kills), expected))
-        print(f"{kind:10} {len(kills)} rounds of {TASKS} tasks, {sum(kills)} kills, all results the same", flush=True)
+        print(
+            f"{kind:10} {len(kills)} rounds of {TASKS} tasks, {sum(kills)} kills, all results the same",
+            flush=True,
+        )
     return 0
 
 

@@ -54,7 +54,12 @@ assert [event.step for event in events.Scalars("loss")] == [1]
 """
 BEFORE = {"data": RECORDED}
 AFTER = {"ant": REACHER, "tensorboard": CURVES}
-LEFT = {"cluster": "chain/figure.png", "video": "out.mp4", "ant": "ant/figure.png", "box2d": "lander/figure.png"}
+LEFT = {
+    "cluster": "chain/figure.png",
+    "video": "out.mp4",
+    "ant": "ant/figure.png",
+    "box2d": "lander/figure.png",
+}
 """What a command leaves behind, if not `results`."""
 
 

@@ -47,7 +47,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="directory of the sweep (default: results/sweep-NAME-PRESET)"
     )
     parser.add_argument(
-        "--show", action="append", default=[], metavar="NUMBER", help="a column of the table, such as oracle.2.mean"
+        "--show",
+        action="append",
+        default=[],
+        metavar="NUMBER",
+        help="a column of the table, such as oracle.2.mean",
     )
     placing.add_options(parser)
 
@@ -80,7 +84,9 @@ def runs_of(name: str, preset: str, fields: Sequence[str], seeds: Sequence[int])
     for chosen in itertools.product(*map(_choices, fields)):
         words = [word for field, value in chosen for word in (f"--{field.replace('_', '-')}", *value.split())]
         config = read_config(f"ggpi sweep {name}", default, words)
-        setting = "_".join(re.sub(r"[^\w.=+-]", "-", f"{field}={value}") for field, value in chosen) or "default"
+        setting = (
+            "_".join(re.sub(r"[^\w.=+-]", "-", f"{field}={value}") for field, value in chosen) or "default"
+        )
         runs += [Run(setting, dataclasses.replace(config, seed=seed)) for seed in seeds]
     return runs
 

@@ -1,7 +1,7 @@
 """Sweeps: one experiment with several configs, each run a task of an executor in a directory of its own.
 
-    DIR/sweep.json            experiment, preset, and the numbers of all runs
-    DIR/SETTING/seed-N/…      one run, as `ggpi run` writes it
+DIR/sweep.json            experiment, preset, and the numbers of all runs
+DIR/SETTING/seed-N/…      one run, as `ggpi run` writes it
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,9 @@ class Run:
         return f"{self.setting}/seed-{self.config.seed}"
 
 
-def sweep(name: str, runs: Sequence[Run], *, preset: str, out: Path, executor: Executor) -> dict[str, Metrics]:
+def sweep(
+    name: str, runs: Sequence[Run], *, preset: str, out: Path, executor: Executor
+) -> dict[str, Metrics]:
     """Runs an experiment with each config, or resumes it; returns numbers by run, and writes `sweep.json`.
 
     Args:
@@ -85,10 +87,14 @@ def table(runs: Sequence[Run], numbers: Mapping[str, Mapping[str, float]], shown
         raise ValueError(f"no number is called {missing[0]!r}; there are {', '.join(paths)}")
     different = [path for path in paths if len({one.get(path) for one in numbers.values()}) > 1]
     columns = list(shown) or different[:SHOWN]
-    result = Table("setting", "seeds", *columns, title="mean ± standard error over seeds", title_justify="left")
+    result = Table(
+        "setting", "seeds", *columns, title="mean ± standard error over seeds", title_justify="left"
+    )
     for setting in dict.fromkeys(run.setting for run in runs):
         names = [run.name for run in runs if run.setting == setting]
-        result.add_row(setting, str(len(names)), *(_mean([numbers[n].get(path) for n in names]) for path in columns))
+        result.add_row(
+            setting, str(len(names)), *(_mean([numbers[n].get(path) for n in names]) for path in columns)
+        )
     if not shown and len(different) > SHOWN:
         result.caption = f"{len(different) - SHOWN} more numbers differ; --show chooses"
     return result

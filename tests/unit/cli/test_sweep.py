@@ -36,7 +36,9 @@ def test_every_combination_is_run(capsys):
         assert numbers == dict(leaves(metrics))
     before = {path: path.stat().st_mtime_ns for path in Path("out").rglob("cells/**/*.json")}
     assert before and sweep(*options) == 0
-    assert {path: path.stat().st_mtime_ns for path in before} == before, "finished cells are not computed again"
+    assert {path: path.stat().st_mtime_ns for path in before} == before, (
+        "finished cells are not computed again"
+    )
 
 
 def test_values_of_several_words_and_fields():
@@ -82,9 +84,15 @@ class Config:
 def test_the_table_has_means_and_standard_errors():
     """Of 1 and 3: mean 2, standard deviation √2, standard error 1."""
     runs = [Run("a=1", Config(0)), Run("a=1", Config(1)), Run("a=2", Config(0))]
-    numbers = {"a=1/seed-0": {"x": 1.0, "y": 5}, "a=1/seed-1": {"x": 3.0, "y": 5}, "a=2/seed-0": {"x": 7.0, "y": 5}}
+    numbers = {
+        "a=1/seed-0": {"x": 1.0, "y": 5},
+        "a=1/seed-1": {"x": 3.0, "y": 5},
+        "a=2/seed-0": {"x": 7.0, "y": 5},
+    }
     shown = table(runs, numbers, [])
-    assert [column.header for column in shown.columns] == ["setting", "seeds", "x"], "y is the same everywhere"
+    assert [column.header for column in shown.columns] == ["setting", "seeds", "x"], (
+        "y is the same everywhere"
+    )
     cells = [list(column.cells) for column in shown.columns]
     assert cells == [["a=1", "a=2"], ["2", "1"], ["2 ± 1", "7"]]
     with pytest.raises(ValueError, match="no number is called 'z'; there are x, y"):

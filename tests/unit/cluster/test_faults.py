@@ -1,4 +1,4 @@
-"""Faults of a cluster: killed workers, a removed node, a killed driver, no memory. Nothing is lost, or the task is named."""
+"""Killed workers, a removed node, a killed driver, no memory: nothing is lost, or an error names the task."""
 
 import os
 import signal
@@ -33,9 +33,22 @@ def test_a_killed_driver_resumes(place, tmp_path):
     """Killed once some cells are there; the same command ends with the numbers of a run that was not killed."""
     if place == "ray":
         pytest.importorskip("ray")
-    command = [sys.executable, "-m", "ggpi", "run", "counterexamples", "--preset", "tiny", "--on", place, "--out"]
+    command = [
+        sys.executable,
+        "-m",
+        "ggpi",
+        "run",
+        "counterexamples",
+        "--preset",
+        "tiny",
+        "--on",
+        place,
+        "--out",
+    ]
     subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
-    driver = subprocess.Popen([*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    driver = subprocess.Popen(
+        [*command, str(tmp_path / "out")], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
     cells = tmp_path / "out" / "cells"
     cluster_tasks.wait_until(lambda: any(cells.rglob("*.json")) or driver.poll() is not None)
     driver.kill()
