@@ -1,11 +1,13 @@
 """A short training of one network, for a process with some number of devices: `python tests/devices.py COUNT`.
 
-Prints JSON: weights after training, and whether the compiled gradient adds up over devices.
+Prints JSON: weights before and after, on how many devices they are, and whether gradients are added up over devices.
 """
 
 import json
 import os
 import sys
+
+BATCH, STEPS = 36, 12
 
 
 def main(count: int) -> None:
@@ -18,31 +20,31 @@ def main(count: int) -> None:
 
     import ggpi
     from drifts import DATA, FLOW, KEY, POLICIES
+    from ggpi.learning.loop import run_chunk
     from ggpi.learning.preparation import Inputs, new_training
     from ggpi.learning.recipe import CPU, any_horizon, changed
 
     assert jax.device_count() == count
-    ghms = ggpi.fit(POLICIES, DATA, gamma=0.9, alpha="any", model=FLOW, batch_size=36, steps=12, key=KEY)
-    recipe = any_horizon(changed(CPU, model=FLOW, loss=None, steps=1, batch_size=36), 0.9, 0.0)
+    recipe = any_horizon(changed(CPU, model=FLOW, loss=None, steps=STEPS, batch_size=BATCH), 0.9, 0.0)
     spec = ggpi.StateSpec(("x",))
     training, state = new_training(Inputs(POLICIES, DATA, recipe.loss.horizons, recipe, spec, KEY))
 
     @eqx.filter_jit
     @eqx.filter_grad
     def gradient(models):
-        return recipe.loss.batch(models, models, training.problem, 36, key=KEY)[0].sum()
+        return recipe.loss.batch(models, models, training.problem, BATCH, key=KEY)[0].sum()
+
+    def weights(models):
+        return [
+            np.asarray(leaf).ravel().tolist() for leaf in jax.tree.leaves(eqx.filter(models, eqx.is_array))
+        ]
 
     program = gradient.lower(state.models).compile().compiled.as_text()
-    leaves = [
-        np.asarray(leaf).ravel().tolist() for leaf in jax.tree.leaves(eqx.filter(ghms.models, eqx.is_array))
-    ]
-    shape = next(iter(jax.tree.leaves(eqx.filter(ghms.models, eqx.is_array)))).sharding.device_set
-    agent = ggpi.GGPIAgent(
-        ghms.with_alpha(0.5), ggpi.rewards.arrival(lambda x: x[0] > 1), depth=2, num_samples=4
-    )
-    action = np.asarray(agent.act(DATA.state[0], key=KEY)).tolist()
-    found = {"weights": leaves, "is_summed": "all-reduce" in program, "devices": len(shape), "action": action}
-    print(json.dumps(found))
+    before = weights(state.models)
+    state, _ = run_chunk(training, state, first=0, count=STEPS)
+    (leaf, *_) = jax.tree.leaves(eqx.filter(state.models, eqx.is_array))
+    found = {"before": before, "weights": weights(state.models), "devices": len(leaf.sharding.device_set)}
+    print(json.dumps({**found, "is_summed": "all-reduce" in program}))
 
 
 if __name__ == "__main__":

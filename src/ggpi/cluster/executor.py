@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from ggpi.cluster.outcomes import Done, Failed, Lost, Outcome
 from ggpi.progress import progress
@@ -77,7 +77,7 @@ class Executor(ABC):
                     pool.submit(waiting[0], tasks[waiting.popleft()])
                 for name, outcome in pool.wait():
                     if isinstance(outcome, Done):
-                        yield name, outcome.result
+                        yield name, cast(Result, outcome.result)
                     elif isinstance(outcome, Lost) and losses[name] < self.retries:
                         losses[name] += 1
                         waiting.append(name)
@@ -111,7 +111,7 @@ class Executor(ABC):
 class Pool(ABC):
     """The running tasks of one function; a context manager that stops those that are left."""
 
-    running: Mapping[object, str]
+    running: dict[Any, str]
     """The names of submitted tasks that have not been waited for."""
 
     @abstractmethod

@@ -14,7 +14,9 @@ def local() -> Executor:
 
 
 class _Local(Executor):
-    workers = 1
+    @property
+    def workers(self) -> int:
+        return 1
 
     def close(self) -> None:
         pass
@@ -27,7 +29,7 @@ class _OneByOne(Pool):
     """At most one submitted task, which runs when it is waited for."""
 
     def __init__(self, function: Callable[..., object]):
-        self.function, self.running = function, dict[object, str]()
+        self.function, self.running = function, {}
 
     def has_room(self) -> bool:
         return not self.running

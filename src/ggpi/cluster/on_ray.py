@@ -80,7 +80,7 @@ class _Pool(Pool):
         ]  # in a list, so that each worker fetches it once and not for each task
         settings = {"num_cpus": threads, "max_retries": 0, "runtime_env": {"env_vars": variables(threads)}}
         self._remote = ray.remote(**settings)(_call)
-        self.running: dict[Any, str] = {}
+        self.running = {}
 
     def has_room(self) -> bool:
         return len(self.running) < AHEAD * self._workers()

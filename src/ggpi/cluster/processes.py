@@ -99,25 +99,21 @@ class _Pool(Pool):
         environment: Mapping[str, str],
         free: list[_Worker],
     ):
-        self._function, self._count, self._environment, self._free = (
-            _pickled(function),
-            count,
-            environment,
-            free,
-        )
-        self._failed: list[tuple[str, Outcome]] = []
-        self.running: dict[_Worker, str] = {}
+        self._function = _pickled(function, "the function")
+        self._count, self._environment, self._free = count, environment, free
+        self.running = {}
 
     def has_room(self) -> bool:
         return len(self.running) < self._count
 
     def submit(self, name: str, task: object) -> None:
+        pickled = _pickled(task, f"task {name}")
         worker = self._free.pop() if self._free else _Worker(self._environment)
         self.running[worker] = name
-        worker.send(self._function, _pickled(task))
+        worker.send(self._function, pickled)
 
     def wait(self) -> Sequence[tuple[str, Outcome]]:
-        by_connection = {worker.connection: worker for worker in self.running}
+        by_connection: dict[Any, _Worker] = {worker.connection: worker for worker in self.running}
         return [self._ended(by_connection[connection]) for connection in wait(list(by_connection))]
 
     def _ended(self, worker: _Worker) -> tuple[str, Outcome]:
@@ -134,13 +130,13 @@ class _Pool(Pool):
         self.running = {}
 
 
-def _pickled(value: object) -> bytes:
+def _pickled(value: object, what: str) -> bytes:
     try:
         return pickle.dumps(value)
     except Exception as error:
         raise TypeError(
-            f"{value!r} cannot be sent to another process ({error}): use functions and classes that can be imported "
-            "from a module"
+            f"{what} cannot be sent to another process ({error}): use functions and classes that can be imported from "
+            "a module"
         ) from error
 
 

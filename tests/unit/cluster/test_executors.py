@@ -125,8 +125,13 @@ def test_bits_do_not_depend_on_the_executor(remote):
 
 
 def test_functions_that_cannot_be_imported_are_named():
-    with cluster.processes(1) as executor, pytest.raises(TypeError, match=r"lambda.*can be imported"):
+    with (
+        cluster.processes(1) as executor,
+        pytest.raises(TypeError, match=r"the function cannot.*can be imported"),
+    ):
         executor.map(lambda task: task, [1])
+    with cluster.processes(1) as executor, pytest.raises(TypeError, match=r"task 1 cannot.*can be imported"):
+        executor.map(cluster_tasks.where, [0, lambda: 1])
 
 
 def test_variables():
