@@ -98,3 +98,7 @@ def big(size, number):
 
 def allocate(size):
     return len(bytearray(size))
+
+
+def first_coordinate(state):
+    return state[0]

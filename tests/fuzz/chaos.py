@@ -2,8 +2,7 @@
 
     python tests/fuzz/chaos.py --rounds 20 --on processes ray
 
-Each round starts an executor with two workers, maps 100 tasks over them while a thread kills one of its workers
-(SIGKILL) at random moments, and compares the results with those of this process.
+Each round maps 100 tasks over two workers while a thread kills one of them (SIGKILL) at random moments, and compares the results with those of this process.
 """
 
 from __future__ import annotations
@@ -56,17 +55,16 @@ class Killer(threading.Thread):
                     pass  # the executor has ended it
 
 
-def chaos(kind: str, seed: int, expected: list[str]) -> int:
+def chaos(executor: cluster.Executor, seed: int, expected: list[str]) -> int:
     """One round; returns the number of kills."""
-    start = {"processes": partial(cluster.processes, 2), "ray": cluster.ray}[kind]
-    with tempfile.TemporaryDirectory() as folder, start(retries=RETRIES) as executor:
+    with tempfile.TemporaryDirectory() as folder:
         killer = Killer(Path(folder), seed)
         killer.start()
         found = executor.map(partial(task, Path(folder)), range(TASKS))
         killer.over.set()
         killer.join()
     if found != expected:
-        raise SystemExit(f"{kind}, seed {seed}: results differ after {killer.kills} kills")
+        raise SystemExit(f"seed {seed}: results differ after {killer.kills} kills")
     return killer.kills
 
 
@@ -83,10 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
     begin = time.monotonic()
     expected = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(TASKS)]
     for kind in options.on:
-        kills = []
-        while len(kills) < options.rounds and (not kills or time.monotonic() - begin < options.seconds):
-            with silenced():
-                kills.append(chaos(kind, 1000 * options.seed + len(kills), expected))
+        start, kills = {"processes": partial(cluster.processes, 2), "ray": cluster.ray}[kind], []
+        with silenced(), start(retries=RETRIES) as executor:
+            while len(kills) < options.rounds and (not kills or time.monotonic() - begin < options.seconds):
+                kills.append(chaos(executor, 1000 * options.seed + len(kills), expected))
         print(
             f"{kind:10} {len(kills)} rounds of {TASKS} tasks, {sum(kills)} kills, all results the same",
             flush=True,

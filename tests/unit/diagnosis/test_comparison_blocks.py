@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+import cluster_tasks
 import ggpi
 from ggpi import cluster
 from ggpi._jax.batching import stack
@@ -28,7 +29,7 @@ def compare():
     keys = jax.random.split(jax.random.key(0), len(policies))
     models = stack([VAEConfig(width=4, depth=1).build(frame, key=key) for key in keys])
     ghms = ggpi.GHMs(policies, 0.8, (0.5,), (models, models))
-    reward = ggpi.rewards.target((1.0, 0.0), 0.5)
+    reward = ggpi.rewards.state(cluster_tasks.first_coordinate)  # which tells episodes apart
     agents = {"GPI": ggpi.GGPIAgent(ghms, reward, depth=1, num_samples=4)}
     return partial(ggpi.compare, ENV, ghms, reward, agents=agents, max_steps=6)
 
