@@ -2,7 +2,8 @@
 
     python tests/fuzz/chaos.py --rounds 20 --on processes ray
 
-Each round maps 100 tasks over two workers while a thread kills one of them (SIGKILL) at random moments, and compares the results with those of this process.
+Each round maps 100 tasks over two workers while a thread kills one of them (SIGKILL) at random moments, and compares
+the results with those of this process.
 """
 
 from __future__ import annotations
