@@ -17,10 +17,10 @@ import pytest
 
 import ggpi
 from ggpi._jax.batching import stack
-from ggpi.cli.fit_directory import World, claim
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
+from ggpi.lab.fit_directory import World, claim
 from ggpi.policies import maze_policies, pendulum_policies
 from pythons import can_install, find_uv
 
