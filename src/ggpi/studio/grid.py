@@ -39,7 +39,7 @@ def grid_world() -> World:
     def models(gamma: float, alpha: float) -> GHMs:
         return exact_ghms(mdp, policies, gamma, alpha)
 
-    start = mdp.index((10, 1))
+    start = mdp.index((10, 3))
     return World(
         "four-rooms",
         "Four rooms",
@@ -47,13 +47,14 @@ def grid_world() -> World:
         ("x", "y"),
         (-0.5, -0.5, 12.5, 12.5),
         lambda seed: ArrayBody(mdp, _grid_start(mdp, start, seed), at, seed),
-        "disc(9, 10, 0.6)",
+        "disc(9, 7, 1.6)",
         walls=tuple((x - 0.5, y - 0.5, x + 0.5, y + 0.5) for x, y in cells),
         places=places,
         dynamics=lambda: mdp,
         at=at,
         seconds=0.25,
         max_steps=60,
+        samples=300,
         relearn=models,
         landmarks=lambda: np.arange(mdp.num_states),
         code=CODE,

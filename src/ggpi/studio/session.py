@@ -141,7 +141,8 @@ class Session:
         """Shows a world with its own first settings."""
         self.say("status", text=f"Opening {name[:40]}")
         world = self.catalogue.open(name)
-        self.world, self.formula, self.settings, self.second = world, world.formula, Settings(2), -1
+        self.world, self.formula, self.settings = world, world.formula, Settings(2, samples=world.samples)
+        self.second = -1
         self.deciders, self.is_playing, self.seed = {}, False, 0
         self.outbox.put(text_frame("world", **about(world)))
         self.begin(0)

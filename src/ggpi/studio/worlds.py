@@ -57,6 +57,8 @@ class World:
         at: the state of an agent that is put at (x, y); None where it cannot be.
         seconds: how long a step takes.
         max_steps: steps of an episode.
+        samples: samples of each plan, at first.
+        landmarks: states that the closed loop may choose landmarks from.
         relearn: exact models for another γ and α.
         code: Python that makes `ghms`, `reward` and `state`.
         directory: the directory of `ggpi fit`, for commands.
@@ -77,6 +79,7 @@ class World:
     at: Callable[[float, float], np.ndarray | None] | None = None
     seconds: float = 0.1
     max_steps: int = 150
+    samples: int = 100
     relearn: Callable[[float, float], GHMs] | None = None
     landmarks: Callable[[], np.ndarray] | None = None
     code: str = ""
@@ -128,7 +131,7 @@ class World:
                 count = min(LANDMARKS, len(np.unique(states, axis=0)))
                 options: dict[str, Any] = {"num_landmarks": count, "alpha": alpha}
                 if self.places is not None:
-                    options["num_neighbours"] = 1
+                    options |= {"num_neighbours": 1, "num_jumps": 128}
                 self._graphs[ghms.gamma, alpha] = jumpy_graph(ghms, states, key=jax.random.key(0), **options)
             return self._graphs[ghms.gamma, alpha]
 
