@@ -10,7 +10,9 @@ import shape
 TREE = shape.Tree()
 UNIT = shape.ROOT / "tests" / "unit"
 MOST_SIBLINGS, MOST_LAYERS, MOST_PUBLIC_NAMES, LONGEST_MODULE = 21, 19, 40, 300
-"""`studio` is the 21st room and the nineteenth layer, `planning` the eighteenth; it and `evaluate_closed_loop` are the 36th and 37th public name, `policy_family`
+"""`studio` is the 21st room and the nineteenth layer.
+
+`planning` is the eighteenth layer; it and `evaluate_closed_loop` are the 36th and 37th public name, `policy_family`
 and `distil` the 38th and 39th, `jumpy_graph` the 40th."""
 MOST_ANY = 0.05
 MOST_ANY_IN_LIBRARY = 0.05

@@ -30,7 +30,12 @@ FIELDS = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "termin
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Models, reward, episodes and what is written; and how the agent plans."""
-    parser.add_argument("models", metavar="MODELS", type=Path, help="a directory of ggpi fit, or ant-ghms, maze-ghms, point-mass-ghms (required)")
+    parser.add_argument(
+        "models",
+        metavar="MODELS",
+        type=Path,
+        help="a directory of ggpi fit, or shipped models such as ant-ghms (required)",
+    )
     parser.add_argument("--reward", required=True, help="see below (required)")
     parser.add_argument(
         "--env",

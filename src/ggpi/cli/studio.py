@@ -28,7 +28,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("directory", metavar="DIR", nargs="?", type=Path, help="a directory of ggpi fit")
     add("--world", metavar="NAME", help="the world that opens first: four-rooms, point-mass, maze or ant")
-    add("--env", metavar="MODULE:ID", help="the environment of DIR, if a module has to be imported; runs its code")
+    add(
+        "--env",
+        metavar="MODULE:ID",
+        help="the environment of DIR, if a module has to be imported; runs its code",
+    )
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this computer only)")
     add("--port", type=int, default=0, metavar="N", help="port to listen on (default: any free one)")
     add("--no-open", action="store_true", help="do not open a browser")
@@ -65,7 +69,9 @@ def _imported():
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("fastapi", "starlette", "uvicorn", "websockets"):
             raise
-        raise ModuleNotFoundError("the studio needs an extra: pip install '.[studio]' in the checkout") from error
+        raise ModuleNotFoundError(
+            "the studio needs an extra: pip install '.[studio]' in the checkout"
+        ) from error
     return server
 
 

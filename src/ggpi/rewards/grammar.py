@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-LONGEST_TEXT, LONGEST_PROGRAM, DEEPEST = 4_000, 256, 16
+LONGEST_TEXT, LONGEST_PROGRAM, DEEPEST, MOST_NESTED = 4_000, 256, 16, 24
 CONSTANTS = {"pi": math.pi}
 UNARY = ("neg", "abs", "exp", "log", "sqrt", "sin", "cos", "tanh")
 BINARY = ("+", "-", "*", "/", "^", "<", ">", "min", "max")
@@ -111,10 +111,13 @@ class _Parser:
         if self.take(sign) is None:
             raise self.mistake(repr(sign))
 
-    def comparison(self) -> None:
+    def nest(self) -> None:
         self.depth += 1
-        if self.depth > LONGEST_PROGRAM // 4:
-            raise ValueError("the formula has too many nested brackets")
+        if self.depth > MOST_NESTED:
+            raise ValueError(f"the formula has more than {MOST_NESTED} nested brackets or powers")
+
+    def comparison(self) -> None:
+        self.nest()
         self.sum()
         if (sign := self.take("<", ">")) is not None:
             self.sum()
@@ -144,9 +147,7 @@ class _Parser:
     def power(self) -> None:
         self.atom()
         if self.take("^") is not None:
-            self.depth += 1
-            if self.depth > LONGEST_PROGRAM // 4:
-                raise ValueError("the formula has too many nested powers")
+            self.nest()
             self.signed()
             self.depth -= 1
             self.program.append(Instruction("^"))

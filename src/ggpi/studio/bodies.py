@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import gymnasium
 import numpy as np
@@ -18,6 +18,7 @@ At = Callable[[float, float], np.ndarray | None]
 """(x, y) ↦ the state of a body that is put there; None where it cannot be."""
 
 
+@runtime_checkable
 class Body(Protocol):
     """The body of one agent."""
 

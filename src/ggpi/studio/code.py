@@ -26,7 +26,9 @@ def python(world: World, settings: Settings, formula: str, state: np.ndarray) ->
     made = world.code
     for name, value in fields.items():
         made = made.replace("{" + name + "}", value)
-    return HEAD + made + _agent(settings, float(alpha)) + 'print(plan.gsps[int(plan.best)].name(ghms.names))\n'
+    return (
+        HEAD + made + _agent(settings, float(alpha)) + "print(plan.gsps[int(plan.best)].name(ghms.names))\n"
+    )
 
 
 def _agent(settings: Settings, alpha: float) -> str:

@@ -126,7 +126,9 @@ def diagnose(world: World, ghms: GHMs, state: np.ndarray) -> tuple[list[dict[str
             if not is_table:
                 drawn = draw_at(ghms.segment(k, alpha), truth, key=key)
                 found = compare(truth, drawn)
-                row |= judge(found) | {name: found[name] for name in ("energy", "energy_floor", "emd", "emd_floor")}
+                row |= judge(found) | {
+                    name: found[name] for name in ("energy", "energy_floor", "emd", "emd_floor")
+                }
             rows.append(row)
             assert drawn is not None
             both = (drawn, truth.future)

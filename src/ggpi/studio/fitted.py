@@ -21,6 +21,7 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler
 from ggpi.lab.fit_directory import World as Directory
 from ggpi.lab.fit_directory import read_models, read_world, shipped, trusted
+from ggpi.lab.maze.tasks import targets_by_turns
 from ggpi.rewards.machine import plane_of
 from ggpi.rollout.collection import collect
 from ggpi.studio.bodies import AntBody, ArrayBody, GymBody, ant_geometry
@@ -114,7 +115,7 @@ def _confined(world: World, environment: Environment) -> World:
     walls, first = (), "disc(0.6, 0.6, 0.2)"
     if isinstance(environment, PointMaze):
         walls = tuple((x - 0.5, y - 0.5, x + 0.5, y + 0.5) for x, y in environment.walls.tolist())
-        x, y = environment.centre(*np.argwhere(environment.free)[-1])
+        x, y = environment.centre(*targets_by_turns(environment)[1][-1])
         first = f"disc({x:g}, {y:g}, 0.5)"
 
     def at(x: float, y: float) -> np.ndarray | None:

@@ -26,11 +26,10 @@ def grid_world() -> World:
     """Sutton, Precup and Singh's four rooms: four policies, each of which walks in one direction; exact models."""
     mdp = four_rooms()
     policies = [TabularPolicy.constant(mdp, a, name) for a, name in enumerate(ACTIONS)]
-    labels = mdp.labels
-    assert labels is not None
-    places = np.array([(col, 12 - row) for row, col in labels], float)
+    cells = np.array(mdp.labels)
+    places = np.stack([cells[:, 1], 12.0 - cells[:, 0]], axis=1)
     free = set(map(tuple, places.astype(int).tolist()))
-    cells = [(x, y) for x in range(13) for y in range(13) if (x, y) not in free]
+    solid = [(x, y) for x in range(13) for y in range(13) if (x, y) not in free]
 
     def at(x: float, y: float) -> np.ndarray | None:
         apart = np.abs(places - (x, y)).max(axis=1)
@@ -48,7 +47,7 @@ def grid_world() -> World:
         (-0.5, -0.5, 12.5, 12.5),
         lambda seed: ArrayBody(mdp, _grid_start(mdp, start, seed), at, seed),
         "disc(9, 7, 1.6)",
-        walls=tuple((x - 0.5, y - 0.5, x + 0.5, y + 0.5) for x, y in cells),
+        walls=tuple((x - 0.5, y - 0.5, x + 0.5, y + 0.5) for x, y in solid),
         places=places,
         dynamics=lambda: mdp,
         at=at,

@@ -1,6 +1,6 @@
 """The models of the point mass and of a maze that come with the package: flow matching, distilled to one pass.
 
-    python -m ggpi.studio.pretraining maze-ghms OUT
+python -m ggpi.studio.pretraining maze-ghms OUT
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ TRAININGS = {
         "ggpi/PointMaze-v0",
         {"maze": "Medium"},
         "maze",
-        teacher=replace(TEACHER, model=FlowMatchingConfig(64, 2, 4, predict="state"), steps=4_000),
-        student=replace(CPU, model=FlowMatchingConfig(64, 2, predict="state"), steps=5_000),
+        teacher=replace(TEACHER, model=FlowMatchingConfig(96, 3, 4, predict="state"), steps=6_000),
+        student=replace(CPU, model=FlowMatchingConfig(96, 2, predict="state"), steps=8_000),
     ),
 }
 

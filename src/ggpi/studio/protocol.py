@@ -9,13 +9,13 @@ From the page, JSON text of at most 16 KB, {"type": …} and:
     explain   agent, t                                compare the plans of a moment, also with simulation
     diagnose                                          compare the models with simulation, where the first agent is
 
-From the server, JSON text {"type": …}, or a binary frame: the length of a JSON header in four bytes (little endian), the
-header, zeros up to a multiple of four bytes, and the arrays that `header["arrays"]` names, as float32:
+From the server, JSON text {"type": …}, or a binary frame: the length of a JSON header in four bytes (little endian),
+the header with spaces up to a multiple of four bytes, and the arrays that `header["arrays"]` names, as float32:
 
     hello     version, worlds, replay                 once
     world     everything that the page needs to draw a world
     settings  the settings in force, and the code that does the same: python, command
-    moment    binary: a moment of an agent's episode: place, return, plans; arrays places [n, 2], poses [frames, shapes, 7]
+    moment    binary: a moment of an episode: place, return, plans; arrays places [n, 2], poses [frames, shapes, 7]
     rewards   binary: the reward on the map: places [n, 2], values [n], and the size of a cell
     values    binary: V on the map, in the closed loop; without arrays elsewhere
     tally     how many episodes of each agent have met the reward
@@ -148,10 +148,9 @@ def _text(most: int) -> Callable[[object, str], str]:
 
 def _number(low: float, high: float) -> Callable[[object, str], float]:
     def check(value: object, name: str) -> float:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not low <= value <= high:
-            raise ProtocolError(f"{name} is a number from {low:g} to {high:g}")
-        return float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
+            return float(value)
+        raise ProtocolError(f"{name} is a number from {low:g} to {high:g}")
 
     return check
 

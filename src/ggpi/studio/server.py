@@ -1,7 +1,7 @@
 """The server: a page, its files, a WebSocket for each page that is open, and who may talk to it.
 
-Only pages of this server with its token are answered: the Host has to be a known one, which stops DNS rebinding, and the
-Origin of a WebSocket has to be the server itself.
+Only pages of this server with its token are answered: the Host has to be a known one, which stops DNS rebinding, and
+the Origin of a WebSocket has to be the server itself.
 """
 
 from __future__ import annotations

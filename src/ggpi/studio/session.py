@@ -169,7 +169,9 @@ class Session:
         world.reward(formula)
         world.models(settings.gamma, settings.alpha)
         if 0 in (settings.depth, message.second) and world.landmarks is None:
-            raise ValueError("the closed loop needs landmarks, which this world has none of: choose depth 1, 2 or 3")
+            raise ValueError(
+                "the closed loop needs landmarks, which this world has none of: choose depth 1, 2 or 3"
+            )
         if formula != self.formula or changes:
             self.is_stale = True
         self.formula, self.settings = formula, settings
@@ -178,9 +180,11 @@ class Session:
         if message.second is not None and message.second != self.second:
             self.second = message.second
             self.begin(self.seed)
-        self.deciders = {
-            own: made.with_reward(world.reward(formula)) for own, made in self.deciders.items()
-        } if message.formula is not None else self.deciders
+        self.deciders = (
+            {own: made.with_reward(world.reward(formula)) for own, made in self.deciders.items()}
+            if message.formula is not None
+            else self.deciders
+        )
         self.tell_settings()
 
     def tell_settings(self) -> None:
@@ -290,7 +294,9 @@ class Session:
     def show_values(self) -> None:
         """V on the map, where an agent plans in the closed loop."""
         world = self.opened()
-        chosen = [self.decider_of(i).agent for i in range(len(self.episodes)) if self.settings_of(i).depth == 0]
+        chosen = [
+            self.decider_of(i).agent for i in range(len(self.episodes)) if self.settings_of(i).depth == 0
+        ]
         if not chosen:
             self.outbox.put(binary_frame("values", {}), "values")
             return
@@ -314,7 +320,12 @@ class Session:
         gsps = compositions(len(ghms.policies), settings.depth or 2, settings.alpha or ghms.alphas[0])
         with CORES:
             found = explaining.explain(
-                world, chosen, gsps, followed if settings.depth else (), state, key=random_key(self.seed, agent, t)
+                world,
+                chosen,
+                gsps,
+                followed if settings.depth else (),
+                state,
+                key=random_key(self.seed, agent, t),
             )
         self.say("explained", agent=agent, t=t, **found)
         self.say("status", text="")

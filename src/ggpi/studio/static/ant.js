@@ -9,7 +9,7 @@ export class Body {
     this.scene = new THREE.Scene();
     this.camera = new THREE.PerspectiveCamera(40, 1, 0.1, 100);
     this.camera.up.set(0, 0, 1);
-    this.turn = -Math.PI / 2; this.lift = 0.6; this.distance = 5.5;
+    this.turn = -2.0; this.lift = 0.6; this.distance = 5.5;
     this.scene.add(new THREE.HemisphereLight(0xffffff, 0x8890a0, 2.2));
     const sun = new THREE.DirectionalLight(0xffffff, 1.6);
     sun.position.set(3, -4, 8);

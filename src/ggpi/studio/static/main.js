@@ -186,14 +186,16 @@ function showTally(tally) {
   $("tally").textContent = tally.map(({ reached, episodes }, i) => `${tally.length > 1 ? (i ? "right " : "left ") : ""}${reached}/${episodes}`).join(" · ") + " reached";
 }
 
-let last = null;
+// Simulated time per time, over the last two seconds.
+let arrivals = [];
 function pace(moment) {
   const now = performance.now();
-  if (last && app.isPlaying && moment.t === last.t + 1) {
-    app.rate = 0.8 * (app.rate ?? app.world.seconds * 1000 / (now - last.now)) + 0.2 * app.world.seconds * 1000 / (now - last.now);
-    $("pace").textContent = app.rate < 0.97 ? `${app.rate.toFixed(2)}× real time` : `${app.rate.toFixed(1)}× real time`;
-  }
-  last = { now, t: moment.t };
+  if (arrivals.length && moment.t <= arrivals.at(-1).t) arrivals = [];
+  arrivals = [...arrivals.filter((one) => now - one.now < 2000), { now, t: moment.t }];
+  const [first] = arrivals, elapsed = now - first.now;
+  if (!app.isPlaying || elapsed < 700) return;
+  app.rate = (moment.t - first.t) * app.world.seconds * 1000 / elapsed;
+  $("pace").textContent = `${app.rate.toFixed(app.rate < 0.95 ? 2 : 1)}× real time`;
 }
 
 let spokenAt = 0;
@@ -235,7 +237,7 @@ function connected(state, reason) {
 
 function playing(isPlaying) {
   app.isPlaying = isPlaying;
-  last = null; app.rate = undefined;
+  arrivals = [];
   if (!isPlaying) $("pace").textContent = "";
   $("play").textContent = isPlaying ? "Pause" : "Play";
   $("play").setAttribute("aria-pressed", isPlaying);
