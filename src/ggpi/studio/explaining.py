@@ -15,6 +15,7 @@ from ggpi.diagnosis.measures import compare
 from ggpi.diagnosis.samples import draw_at
 from ggpi.diagnosis.truth import on_policy_truth
 from ggpi.diagnosis.verdict import judge
+from ggpi.envs.environment import Dynamics
 from ggpi.evaluation import evaluate_states_sampled
 from ggpi.evaluation.exact import evaluate
 from ggpi.ghm.base import GHMs
@@ -23,6 +24,8 @@ from ggpi.lab.agents import SimulatorSampler
 from ggpi.planning.chains import Problem, problem_of, returns
 from ggpi.planning.plans import plans_of
 from ggpi.rewards import as_reward
+from ggpi.rollout.acting import act
+from ggpi.rollout.futures import simulate_futures
 from ggpi.studio.decisions import Decider
 from ggpi.studio.worlds import World
 from ggpi.switching import GSPs, compositions
@@ -113,24 +116,36 @@ def diagnose(world: World, ghms: GHMs, state: np.ndarray) -> tuple[list[dict[str
             "this environment cannot be simulated from the agent's state; "
             f"use the command line: ggpi diagnose {world.directory} --env ID"
         )
-    dynamics, key, rows, places = world.dynamics(), jax.random.key(0), [], []
-    is_table = isinstance(ghms.sampler(), TableSampler)
-    for k, policy in enumerate(ghms.policies):
+    compared = _exact if isinstance(ghms.sampler(), TableSampler) else _learned
+    rows, places, dynamics = [], [], world.dynamics()
+    for k in range(len(ghms.policies)):
         for alpha in (None, *ghms.alphas[:1]):
-            horizon = ghms.horizon(alpha)
-            truth = on_policy_truth(
-                dynamics, policy, state[None], horizon, FUTURES, seeds=(2 * k, 2 * k + 1), key=key
-            )
-            row: dict[str, Any] = {"policy": k, "horizon": horizon, "verdict": "exact", "why": []}
-            drawn = truth.again
-            if not is_table:
-                drawn = draw_at(ghms.segment(k, alpha), truth, key=key)
-                found = compare(truth, drawn)
-                row |= judge(found) | {
-                    name: found[name] for name in ("energy", "energy_floor", "emd", "emd_floor")
-                }
-            rows.append(row)
-            assert drawn is not None
-            both = (drawn, truth.future)
-            places.append([world.place(part[0, :, 0] if is_table else part[0]) for part in both])
+            row, clouds = compared(dynamics, ghms, k, alpha, state)
+            rows.append({"policy": k, "horizon": ghms.horizon(alpha), **row})
+            places.append([world.place(cloud) for cloud in clouds])
     return rows, np.array(places, np.float32)
+
+
+def _learned(
+    dynamics: Dynamics, ghms: GHMs, k: int, alpha: float | None, state: np.ndarray
+) -> tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]:
+    """The verdict on a learned model, its samples and true futures."""
+    key, seeds = jax.random.key(k), (2 * k, 2 * k + 1)
+    policy, horizon = ghms.policies[k], ghms.horizon(alpha)
+    truth = on_policy_truth(dynamics, policy, state[None], horizon, FUTURES, seeds=seeds, key=key)
+    drawn = draw_at(ghms.segment(k, alpha), truth, key=key)
+    found = compare(truth, drawn)
+    measured = {name: found[name] for name in ("energy", "energy_floor", "emd", "emd_floor")}
+    return judge(found) | measured, (drawn[0], truth.future[0])
+
+
+def _exact(
+    dynamics: Dynamics, ghms: GHMs, k: int, alpha: float | None, state: np.ndarray
+) -> tuple[dict[str, Any], tuple[np.ndarray, np.ndarray]]:
+    """An exact model needs no verdict."""
+    states, key = np.full(FUTURES, int(state)), jax.random.key(k)
+    sampler, horizon = ghms.sampler(), ghms.horizon(alpha)
+    drawn = sampler.onward((k,), horizon, jnp.asarray(states, jnp.int32)[None], key=key)[0]
+    action = np.asarray(act(sampler.bank, np.int32(k), jnp.asarray(states, jnp.int32), key))
+    future = simulate_futures(dynamics, ghms.policies[k], states, action, horizon, seed=k)
+    return {"verdict": "exact", "why": []}, (np.asarray(drawn), future)

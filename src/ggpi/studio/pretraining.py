@@ -69,8 +69,8 @@ TRAININGS = {
         "ggpi/PointMaze-v0",
         {"maze": "Medium"},
         "maze",
-        teacher=replace(TEACHER, model=FlowMatchingConfig(96, 3, 4, predict="state"), steps=6_000),
-        student=replace(CPU, model=FlowMatchingConfig(96, 2, predict="state"), steps=8_000),
+        teacher=replace(TEACHER, model=FlowMatchingConfig(64, 2, 4, predict="state"), steps=4_000),
+        student=replace(CPU, model=FlowMatchingConfig(64, 2, predict="state"), steps=5_000),
     ),
 }
 

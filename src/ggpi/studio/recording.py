@@ -17,7 +17,7 @@ FORMAT = "ggpi studio recording"
 
 
 class Recording:
-    """A file that grows by one line for each frame; pages are told apart by their number."""
+    """A file that grows by one line for each frame; every page has a number."""
 
     def __init__(self, path: Path):
         self._file: IO[str] = path.open("w", encoding="utf-8")

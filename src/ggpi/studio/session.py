@@ -1,7 +1,7 @@
-"""A session: one page, its agents, and a thread that plans for them and ends with the page.
+"""A session: one page, and a thread that plans for it and ends with it.
 
-The thread takes all waiting messages at once, so that of many strokes of a brush only the last is planned for. Two
-sessions at most plan at the same time, as there are cores; the others wait for their turn.
+The thread takes all waiting messages at once, so that of many strokes of a brush only the last is planned for. As many
+sessions plan at the same time as there are cores; the others wait for their turn.
 """
 
 from __future__ import annotations
@@ -10,18 +10,9 @@ import os
 import queue
 import threading
 import time
-from dataclasses import replace
-from typing import Any
+import traceback
 
-import jax.numpy as jnp
-import numpy as np
-
-from ggpi.planning.landmarks import interpolation
-from ggpi.rewards import as_reward
-from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
-from ggpi.studio.decisions import PLANNERS, Decider, Settings, decide, decider, random_key
-from ggpi.studio.episodes import Episode
 from ggpi.studio.outbox import Outbox
 from ggpi.studio.protocol import (
     Change,
@@ -34,34 +25,24 @@ from ggpi.studio.protocol import (
     Put,
     Reset,
     Step,
-    binary_frame,
-    text_frame,
 )
-from ggpi.studio.worlds import World
-from ggpi.switching import compositions
+from ggpi.studio.stage import Stage
 
 CORES = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
 PATIENCE = 0.25
 """Seconds that a thread waits for a message before it looks whether its page is still there."""
 EXPECTED = (ValueError, TypeError, ArithmeticError, OSError, ImportError, IndexError, KeyError)
+"""Errors of the user's; others are also printed, as they are ours."""
 
 
 class Session:
-    """What one page sees."""
+    """The conversation with one page."""
 
     def __init__(self, catalogue: Catalogue, outbox: Outbox):
-        self.catalogue, self.outbox = catalogue, outbox
+        self.outbox, self.stage = outbox, Stage(catalogue, outbox)
         self.inbox: queue.Queue[Message | None] = queue.Queue(256)
         self.closed = threading.Event()
         self.thread = threading.Thread(target=self.run, name="studio planner", daemon=True)
-        self.world: World | None = None
-        self.formula, self.settings, self.second = "", Settings(2), -1
-        self.speed, self.repeat, self.is_playing = 1.0, False, False
-        self.episodes: list[Episode] = []
-        self.seed = 0
-        self.tally: list[dict[str, int]] = []
-        self.deciders: dict[Settings, Decider] = {}
-        self.is_stale, self.due = False, 0.0
 
     def take(self, message: Message) -> bool:
         """A message of the page; False if too many are waiting."""
@@ -74,294 +55,59 @@ class Session:
     def close(self) -> None:
         """Ends the thread after its current decision."""
         self.closed.set()
-        self.inbox.queue.clear()
-        self.take_end()
-
-    def take_end(self) -> None:
-        """Wakes the thread."""
         if not self.inbox.full():
-            self.inbox.put_nowait(None)
+            self.inbox.put_nowait(None)  # wakes it
 
     def run(self) -> None:
         """The planner's thread."""
         while not self.closed.is_set():
             try:
-                self.apply(self.waiting())
-                with CORES:
-                    self.plan_and_move()
-            except EXPECTED as error:
-                self.is_playing = self.is_stale = False
-                self.say("error", text=" ".join(str(error).split())[:600])
-                self.say("status", text="")
+                for message in self.waiting():
+                    with CORES:
+                        self.apply(message)
+                if self.stage.is_busy and not self.closed.is_set():
+                    with CORES:
+                        self.stage.plan_and_move()
+            except Exception as error:  # the page shows it, and the session continues
+                if not isinstance(error, EXPECTED):
+                    traceback.print_exc()
+                self.stage.stop(" ".join(str(error).split())[:600] or type(error).__name__)
 
     def waiting(self) -> list[Message]:
         """All messages, after a wait for the first one if there is nothing to do."""
-        is_idle = not self.is_stale and not (self.is_playing and self.episodes)
-        wait = PATIENCE if is_idle else max(self.due - time.monotonic(), 0.0)
+        wait = max(self.stage.due - time.monotonic(), 0.0) if self.stage.is_busy else PATIENCE
+        wait = 0.0 if self.stage.is_stale else wait
         found: list[Message] = []
         try:
             first = self.inbox.get(timeout=wait) if wait else self.inbox.get_nowait()
-            while True:
+            while not self.closed.is_set():
                 if first is not None:
                     found.append(first)
                 first = self.inbox.get_nowait()
         except queue.Empty:
-            return found
+            pass
+        return found
 
-    def apply(self, messages: list[Message]) -> None:
-        """What the page asked for, in order."""
-        for message in messages:
-            match message:
-                case Open(name):
-                    self.open(name)
-                case Change():
-                    self.change(message)
-                case Play():
-                    self.is_playing, self.due = True, time.monotonic()
-                case Pause():
-                    self.is_playing = False
-                case Step():
-                    self.is_playing = False
-                    with CORES:
-                        self.move()
-                case Reset():
-                    self.begin(self.seed + 1)
-                case Put(x, y):
-                    self.put(x, y)
-                case Explain(agent, t):
-                    self.explain(agent, t)
-                case Diagnose():
-                    self.diagnose()
-
-    def say(self, kind: str, **fields: Any) -> None:
-        """A message to the page."""
-        self.outbox.put(text_frame(kind, **fields), "status" if kind == "status" else None)
-
-    def open(self, name: str) -> None:
-        """Shows a world with its own first settings."""
-        self.say("status", text=f"Opening {name[:40]}")
-        world = self.catalogue.open(name)
-        self.world, self.formula, self.settings = world, world.formula, Settings(2, samples=world.samples)
-        self.second = -1
-        self.deciders, self.is_playing, self.seed = {}, False, 0
-        self.outbox.put(text_frame("world", **about(world)))
-        self.begin(0)
-        self.say("status", text="")
-
-    def opened(self) -> World:
-        """The world; raises before one is open."""
-        if self.world is None:
-            raise ValueError("no world is open yet")
-        return self.world
-
-    def change(self, message: Change) -> None:
-        """Other settings; those that the models do not allow leave the old ones in force."""
-        world = self.opened()
-        changes = {
-            name: value
-            for name in ("depth", "planner", "samples", "gamma", "alpha")
-            if (value := getattr(message, name)) is not None
-        }
-        if changes.get("planner", PLANNERS[0]) not in PLANNERS:
-            raise ValueError(f"the planner is one of {', '.join(PLANNERS)}")
-        settings = replace(self.settings, **changes)
-        formula = self.formula if message.formula is None else message.formula
-        world.reward(formula)
-        world.models(settings.gamma, settings.alpha)
-        if 0 in (settings.depth, message.second) and world.landmarks is None:
-            raise ValueError(
-                "the closed loop needs landmarks, which this world has none of: choose depth 1, 2 or 3"
-            )
-        if formula != self.formula or changes:
-            self.is_stale = True
-        self.formula, self.settings = formula, settings
-        self.speed = self.speed if message.speed is None else message.speed
-        self.repeat = self.repeat if message.repeat is None else message.repeat
-        if message.second is not None and message.second != self.second:
-            self.second = message.second
-            self.begin(self.seed)
-        self.deciders = (
-            {own: made.with_reward(world.reward(formula)) for own, made in self.deciders.items()}
-            if message.formula is not None
-            else self.deciders
-        )
-        self.tell_settings()
-
-    def tell_settings(self) -> None:
-        """The settings in force, and the code that does the same."""
-        world = self.opened()
-        state = self.episodes[0].body.state
-        self.say(
-            "settings",
-            formula=self.formula,
-            depth=self.settings.depth,
-            second=self.second,
-            planner=self.settings.planner,
-            samples=self.settings.samples,
-            gamma=self.settings.gamma or world.ghms.gamma,
-            alpha=self.settings.alpha or world.ghms.alphas[0],
-            speed=self.speed,
-            repeat=self.repeat,
-            python=code.python(world, self.settings, self.formula, state),
-            command=code.command(world, self.settings, self.formula),
-        )
-
-    def begin(self, seed: int) -> None:
-        """A new episode of every agent, from the same start."""
-        world = self.opened()
-        self.seed = seed
-        depths = [self.settings.depth] + [self.second] * (self.second >= 0)
-        self.episodes = [Episode(world, world.body(seed), seed, i) for i in range(len(depths))]
-        if len(self.tally) != len(depths) or seed == 0:
-            self.tally = [{"reached": 0, "episodes": 0} for _ in depths]
-        self.is_stale = True
-        self.tell_settings()
-
-    def put(self, x: float, y: float) -> None:
-        """The agents at a place, in a new episode."""
-        self.opened()
-        if not all(episode.put(x, y) for episode in self.episodes):
-            raise ValueError("the agent cannot be put there")
-        self.is_stale = True
-        self.tell_settings()
-
-    def settings_of(self, agent: int) -> Settings:
-        """How an agent plans: the second one only has another depth."""
-        return self.settings if agent == 0 else replace(self.settings, depth=self.second)
-
-    def decider_of(self, agent: int) -> Decider:
-        """The agent itself, made when it is first needed."""
-        world, settings = self.opened(), self.settings_of(agent)
-        if settings not in self.deciders:
-            what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
-            self.say("status", text=f"Preparing {what}")
-            made = decider(world, settings, world.reward(self.formula))
-            decide(made, world, self.episodes[agent].body.state, key=random_key(0, 0, 0))  # compiles
-            self.deciders[settings] = made
-        return self.deciders[settings]
-
-    def plan_and_move(self) -> None:
-        """Plans that are out of date, or one step if it is time for it."""
-        if self.is_stale and self.episodes:
-            self.is_stale = False
-            for i, episode in enumerate(self.episodes):
-                self.show(i, episode, self.decider_of(i))
-            self.say("status", text="")
-            self.show_reward()
-            self.show_values()
-        elif self.is_playing and self.episodes and time.monotonic() >= self.due:
-            self.move()
-
-    def move(self) -> None:
-        """One step of every agent, and its next plan."""
-        world, begun = self.opened(), time.monotonic()
-        for i, episode in enumerate(self.episodes):
-            chosen = self.decider_of(i)
-            if episode.decision is None:
-                self.show(i, episode, chosen)
-            episode.step(as_reward(chosen.agent.reward))
-            self.show(i, episode, chosen)
-        self.due = max(begun + (world.seconds / self.speed if self.speed else 0.0), time.monotonic() - 1.0)
-        if all(episode.is_over for episode in self.episodes):
-            self.finish()
-
-    def finish(self) -> None:
-        """Counts successes, and starts again if the page wants that."""
-        for i, episode in enumerate(self.episodes):
-            if not episode.is_counted:
-                episode.is_counted = True
-                self.tally[i]["episodes"] += 1
-                self.tally[i]["reached"] += episode.reached is not None
-        self.say("tally", tally=self.tally)
-        if self.repeat:
-            self.begin(self.seed + 1)
-
-    def show(self, agent: int, episode: Episode, chosen: Decider) -> None:
-        """A moment of an agent's episode, after a new decision in it."""
-        episode.decide(chosen, random_key(self.seed, agent, episode.t))
-        header, arrays = episode.moment()
-        frame = binary_frame("moment", arrays, **header, agent=agent, tally=self.tally)
-        self.outbox.put(frame, f"moment {agent}")
-
-    def show_reward(self) -> None:
-        """The reward on the map, of a body at rest."""
-        world = self.opened()
-        states, size = world.raster
-        found = world.reward_at(self.formula, states)
-        arrays = {"places": world.place(states), "values": found}
-        self.outbox.put(binary_frame("rewards", arrays, formula=self.formula, size=size), "rewards")
-
-    def show_values(self) -> None:
-        """V on the map, where an agent plans in the closed loop."""
-        world = self.opened()
-        chosen = [
-            self.decider_of(i).agent for i in range(len(self.episodes)) if self.settings_of(i).depth == 0
-        ]
-        if not chosen:
-            self.outbox.put(binary_frame("values", {}), "values")
-            return
-        graph, (states, size) = chosen[0].graph, world.raster
-        assert graph is not None
-        v = graph.solve(as_reward(chosen[0].reward))
-        rows, apart = graph.atlas.nearest(jnp.asarray(states))
-        found = np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))
-        arrays = {"places": world.place(states), "values": found}
-        self.outbox.put(binary_frame("values", arrays, size=size), "values")
-
-    def explain(self, agent: int, t: int) -> None:
-        """The plans of an earlier moment, compared."""
-        world = self.opened()
-        if agent >= len(self.episodes) or t >= len(self.episodes[agent].history):
-            raise ValueError(f"there is no moment {t} of agent {agent + 1} yet")
-        self.say("status", text="Comparing plans with simulation")
-        state, followed = self.episodes[agent].history[t]
-        chosen, settings = self.decider_of(agent), self.settings_of(agent)
-        ghms = chosen.agent.ghms
-        gsps = compositions(len(ghms.policies), settings.depth or 2, settings.alpha or ghms.alphas[0])
-        with CORES:
-            found = explaining.explain(
-                world,
-                chosen,
-                gsps,
-                followed if settings.depth else (),
-                state,
-                key=random_key(self.seed, agent, t),
-            )
-        self.say("explained", agent=agent, t=t, **found)
-        self.say("status", text="")
-
-    def diagnose(self) -> None:
-        """The models beside simulation, where the first agent is."""
-        world = self.opened()
-        self.say("status", text="Comparing models with simulation")
-        ghms = world.models(self.settings.gamma, self.settings.alpha)
-        with CORES:
-            rows, places = explaining.diagnose(world, ghms, self.episodes[0].body.state)
-        self.outbox.put(binary_frame("diagnosed", {"places": places}, models=rows))
-        self.say("status", text="")
-
-
-def about(world: World) -> dict[str, Any]:
-    """What the page needs to draw a world."""
-    ghms = world.ghms
-    is_free = world.relearn is not None or ghms.network is not None
-    return {
-        "name": world.name,
-        "title": world.title,
-        "names": world.names,
-        "axes": [world.names[i] for i in world.plane],
-        "bounds": world.bounds,
-        "walls": world.walls,
-        "policies": ghms.names,
-        "gamma": ghms.gamma,
-        "alphas": ghms.alphas,
-        "free": is_free,
-        "seconds": world.seconds,
-        "max_steps": world.max_steps,
-        "closed_loop": world.landmarks is not None,
-        "put": world.at is not None,
-        "simulator": world.dynamics is not None,
-        "grid": world.places is not None,
-        "geometry": world.geometry,
-        "planners": PLANNERS,
-    }
+    def apply(self, message: Message) -> None:
+        """What the page asked for."""
+        stage = self.stage
+        match message:
+            case Open(name):
+                stage.open(name)
+            case Change():
+                stage.change(message)
+            case Play():
+                stage.is_playing, stage.due = True, time.monotonic()
+            case Pause():
+                stage.is_playing = False
+            case Step():
+                stage.is_playing = False
+                stage.move()
+            case Reset():
+                stage.begin(stage.seed + 1)
+            case Put(x, y):
+                stage.put(x, y)
+            case Explain(agent, t):
+                stage.explain(agent, t)
+            case Diagnose():
+                stage.diagnose()

@@ -147,3 +147,28 @@ class World:
         found = [self.at(float(a), float(b)) if self.at else None for b in y for a in x]
         states = np.array([state for state in found if state is not None], np.float32)
         return states.reshape(-1, len(self.names)), step
+
+
+def about(world: World) -> dict[str, Any]:
+    """What the page needs to draw a world."""
+    ghms = world.ghms
+    is_free = world.relearn is not None or ghms.network is not None
+    return {
+        "name": world.name,
+        "title": world.title,
+        "names": world.names,
+        "axes": [world.names[i] for i in world.plane],
+        "bounds": world.bounds,
+        "walls": world.walls,
+        "policies": ghms.names,
+        "gamma": ghms.gamma,
+        "alphas": ghms.alphas,
+        "free": is_free,
+        "seconds": world.seconds,
+        "max_steps": world.max_steps,
+        "closed_loop": world.landmarks is not None,
+        "put": world.at is not None,
+        "simulator": world.dynamics is not None,
+        "grid": world.places is not None,
+        "geometry": world.geometry,
+    }

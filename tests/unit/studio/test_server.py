@@ -201,6 +201,16 @@ def test_models_are_diagnosed(client):
     assert {model["verdict"] for model in found["models"]} <= {"good", "usable", "bad"}
 
 
+def test_exact_models_agree_with_simulation(client):
+    """Means of 160 samples and futures; a cell is 1 wide, and spreads are at most 4: six standard errors are 2.7."""
+    client.open("four-rooms")
+    client.send("diagnose")
+    found = client.until("diagnosed")
+    assert {model["verdict"] for model in found["models"]} == {"exact"}
+    samples, futures = found["places_array"].mean(axis=2).transpose(1, 0, 2)
+    np.testing.assert_allclose(samples, futures, atol=2.7)
+
+
 def test_messages_before_a_world_is_open(client):
     for kind in ("play", "pause"):
         client.send(kind)
@@ -230,7 +240,9 @@ def planners():
 
 def test_threads_end_with_their_pages():
     with running() as port:
-        before = len(planners())
+        before = 0
+        for thread in planners():  # those of other tests
+            thread.join(PATIENCE)
         for _ in range(3):
             with connected(port) as client:
                 client.open("four-rooms")
@@ -238,10 +250,9 @@ def test_threads_end_with_their_pages():
                 client.send("play")
                 client.until("moment", lambda frame: frame["t"] > 2)
                 assert len(planners()) == before + 1
-            deadline = time.monotonic() + PATIENCE
-            while len(planners()) > before:
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            for thread in planners():
+                thread.join(PATIENCE)
+            assert len(planners()) == before
         assert json.loads(fetch(port, "/health")[2])["sessions"] == 0
 
 
