@@ -196,7 +196,8 @@ def test_it_fits_a_phone(page):
         page.load()
         assert page.ask("innerWidth") == 360 and page.ask("document.scrollingElement.scrollWidth <= 360")
         small = page.ask(
-            "[...document.querySelectorAll('button, select')].filter((one) => one.offsetParent && one.offsetHeight < 26)"
+            "[...document.querySelectorAll('button, select')]"
+            ".filter((one) => one.offsetParent && one.offsetHeight < 26)"
             ".map((one) => one.outerHTML)"
         )
         assert small == []
@@ -235,7 +236,8 @@ def test_files_are_made_in_the_page(page):
     script = (
         "const done = arguments[0]; import('/static/export.js').then(async (files) => { const blob = await "
         "files.gif(studio, () => {}); const data = [...new Uint8Array(await blob.arrayBuffer())];"
-        "done([String.fromCharCode(...data.slice(0, 6)), data.at(-1), data.length, (await files.json(studio).text()).length])})"
+        "done([String.fromCharCode(...data.slice(0, 6)), data.at(-1), data.length,"
+        " (await files.json(studio).text()).length])})"
     )
     magic, last, size, numbers = page.browser.execute_async_script(script)
     assert magic == "GIF89a" and last == 0x3B and size > 2_000 and numbers > 500
