@@ -139,7 +139,9 @@ def first_paint(address: str) -> float | None:
             browser.quit()
 
 
-def measure(worlds: Sequence[str], rounds: int, pages: int, seconds: float, with_browser: bool = True) -> dict:
+def measure(
+    worlds: Sequence[str], rounds: int, pages: int, seconds: float, with_browser: bool = True
+) -> dict:
     """All numbers."""
     found: dict = {"load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
     with studio() as address:

@@ -54,4 +54,4 @@ def test_a_finite_mdp_and_the_closed_loop_have_no_command():
 def test_quotes_in_a_formula_stay_inside_its_text():
     """A formula that is not one never reaches the code; text that did would be quoted."""
     found = code.python(CATALOGUE.open("four-rooms"), Settings(2), "'); import os  # ", np.asarray(0))
-    assert "formula  = ggpi.rewards.read_formula(\"'); import os  # \"," in found
+    assert 'formula  = ggpi.rewards.read_formula("\'); import os  # ",' in found
