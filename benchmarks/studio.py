@@ -3,8 +3,8 @@
 A click is a new formula, sent over the WebSocket; it ends when the moment with the new plan has arrived, which includes
 planning, pictures and the way there and back on this machine. All plans are of depth 2 with 100 samples. `first_paint`
 is what Chromium reports of the page, null where there is none. The load: pages that paint ten times a second for some
-seconds, all in the same world; each frame that a page waits for counts once. Times depend on what else the machine does:
-`load` is its load average before the measurement.
+seconds, all in the same world; each frame that a page waits for counts once. Times depend on what else the machine
+does: `load` is its load average before the measurement.
 
     python benchmarks/studio.py            writes results/studio.json
 """

@@ -23,8 +23,7 @@ export class Body {
   build(geometry, isDark) {
     if (this.ant) this.scene.remove(this.ant, this.floor);
     this.scene.background = new THREE.Color(isDark ? 0x1b1f25 : 0xffffff);
-    this.floor = new THREE.GridHelper(40, 40, isDark ? 0x59616b : 0xa8b0ba, isDark ? 0x343a43 : 0xdcdfe3);
-    this.floor.rotation.x = Math.PI / 2;
+    this.floor = new THREE.LineSegments(new THREE.BufferGeometry().setFromPoints(squares(20)), new THREE.LineBasicMaterial({ color: isDark ? 0x454c56 : 0xcdd2d8 }));
     this.skin = new THREE.MeshStandardMaterial({ color: isDark ? 0xd6d9de : 0x4a525c, roughness: 0.65 });
     this.heart = new THREE.MeshStandardMaterial({ color: 0x4477aa, roughness: 0.5 });
     this.ant = new THREE.Group();
@@ -101,4 +100,13 @@ export class Body {
     this.canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.distance = Math.max(2, Math.min(25, this.distance * Math.exp(0.0015 * event.deltaY))); this.render(); }, { passive: false });
     new ResizeObserver(() => this.render()).observe(this.canvas);
   }
+}
+
+// The sides of unit squares on the floor: short lines, which are clipped well behind the camera.
+function squares(half) {
+  const points = [];
+  for (let a = -half; a <= half; a++) {
+    for (let b = -half; b < half; b++) points.push(new THREE.Vector3(a, b, 0), new THREE.Vector3(a, b + 1, 0), new THREE.Vector3(b, a, 0), new THREE.Vector3(b + 1, a, 0));
+  }
+  return points;
 }
