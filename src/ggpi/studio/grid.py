@@ -13,7 +13,8 @@ from ggpi.studio.worlds import World
 
 CODE = """\
 mdp      = ggpi.envs.four_rooms()
-policies = [ggpi.TabularPolicy.constant(mdp, a) for a in range(4)]
+names    = ("left", "down", "right", "up")
+policies = [ggpi.TabularPolicy.constant(mdp, a, name) for a, name in enumerate(names)]
 ghms     = ggpi.exact_ghms(mdp, policies, gamma={gamma}, alpha={alpha})
 places   = np.array([(col, 12 - row) for row, col in mdp.labels], np.float32)
 formula  = ggpi.rewards.read_formula({formula}, ("x", "y"))
