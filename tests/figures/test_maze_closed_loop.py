@@ -19,7 +19,7 @@ def test_run_has_every_number():
     metrics = closed_loop.run(config)
     assert metrics["turns"] == (0, 1, 2)
     assert set(metrics["success"]) == set(metrics["milliseconds"])
-    assert {"closed loop", "depth 1", "random switching", "guide who knows the maze"} <= set(
+    assert {"closed loop", "closed loop, true", "recorded steps", "random switching", "guide"} <= set(
         metrics["success"]
     )
     assert len(metrics["graphs"]) == 1 and 0 <= metrics["graphs"][0]["in_walls"] <= 1
