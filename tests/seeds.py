@@ -15,7 +15,8 @@ def shift(offset: int) -> None:
     import jax
     import numpy as np
 
-    jax.random.key = _later(jax.random.key, offset)
+    for name in ("key", "PRNGKey"):
+        setattr(jax.random, name, _later(getattr(jax.random, name), offset))
     np.random.default_rng = _later(np.random.default_rng, offset)
     gymnasium.utils.seeding.np_random = _later(gymnasium.utils.seeding.np_random, offset)
 
