@@ -10,6 +10,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as `typing.TYPE_CHECKING`, which takes long to import
 if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with the names below
+    from ggpi import cluster as cluster
     from ggpi import data as data
     from ggpi import envs as envs
     from ggpi import planning as planning
@@ -51,7 +52,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; a test compares it with
     from ggpi.switching import compositions as compositions
     from ggpi.switching import suffix_closure as suffix_closure
 
-_MODULES = ("data", "envs", "planning", "rewards")
+_MODULES = ("cluster", "data", "envs", "planning", "rewards")
 _NAMES = {
     # §2 Finite MDPs, policies, optimal values
     "TabularMDP": "mdp.tabular",

@@ -63,6 +63,16 @@ def waiting(text: str) -> Iterator[None]:
         print(f"\r{' ' * len(text)}\r", end="", file=sys.stderr, flush=True)
 
 
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Shows no progress of the work in the block."""
+    token = _current.set((_Work("", 0, ""), _Hidden()))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
 @dataclass
 class _Work:
     """The state of some work."""
@@ -168,7 +178,14 @@ class _Part:
             self._outer.inner = ""
 
 
-_Display = _Bar | _Lines | _Part
+class _Hidden:
+    """Shows nothing."""
+
+    def refresh(self) -> None:
+        pass
+
+
+_Display = _Bar | _Lines | _Part | _Hidden
 _current: contextvars.ContextVar[tuple[_Work, _Display] | None] = contextvars.ContextVar("work", default=None)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ggpi.cli import diagnose, eq, fit, listing, play, plot, pretrain, run, stopping
+from ggpi.cli import diagnose, eq, fit, listing, play, plot, pretrain, run, stopping, sweep
 from ggpi.cli.config import Parser
 
 EXAMPLES = """\
@@ -20,6 +20,7 @@ examples:
   ggpi run four-rooms-transfer                          run one of them on two cores
   ggpi run four-rooms-transfer --gamma .95 --seed 3     change fields of its config
   ggpi run four-rooms-transfer --help                   describe these fields
+  ggpi sweep four-rooms-transfer --set gamma=.9,.95     run it with several settings
   ggpi plot results/four-rooms-transfer-cpu-seed0       redraw its figure
   ggpi fit --env Pendulum-v1 --policies a.zip b.zip     learn models of your own policies
   ggpi diagnose MODELS --env ggpi/PointMass-v0          compare the models with simulation
@@ -31,6 +32,7 @@ examples:
 MODULES: dict[str, Any] = {
     "list": listing,
     "run": run,
+    "sweep": sweep,
     "plot": plot,
     "fit": fit,
     "diagnose": diagnose,

@@ -25,7 +25,7 @@ CODE = 130
 """What shells report for a command that Ctrl-C ended."""
 PATIENCE = 3.0
 """Seconds to clean up in."""
-RESUMABLE = ("run", "pretrain", "fit")
+RESUMABLE = ("run", "sweep", "pretrain", "fit")
 """Commands that continue where they were stopped."""
 _pressed = False
 

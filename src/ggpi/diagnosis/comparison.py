@@ -7,39 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ggpi._jax.forking import check_process
-from ggpi._jax.jit import jit
 from ggpi.agent.agent import GGPIAgent
-from ggpi.data.spaces import state_reader
+from ggpi.diagnosis.playing import Actor, Base, Episodes, Switching
 from ggpi.diagnosis.report import names
-from ggpi.envs.making import make, name_of
-from ggpi.evaluation.rewards import OnHost, Table, checked_reward, rewards_at
 from ggpi.ghm.base import GHMs
 from ggpi.policies import PolicyBank
-from ggpi.policies.checks import check_policies
 from ggpi.progress import progress
 from ggpi.rewards import Reward, as_reward
-from ggpi.rollout.acting import act
-from ggpi.rollout.episodes import Singles, follow
-from ggpi.types import Key, Policy, whole
+from ggpi.types import whole
 
+if TYPE_CHECKING:
+    from ggpi.cluster import Executor
+
+BLOCK = 10
+"""Episodes that one task of an executor plays."""
+Block = tuple[int | None, int, int]
+"""The actor (None for all of them), the seed of the first episode, and the number of episodes."""
 DEPTHS = (1, 2, 3)
 """Depths of the agents that are compared by default."""
-
-
-@runtime_checkable
-class Actor(Protocol):
-    """Anything that chooses actions for a batch of states."""
-
-    def act(self, states: np.ndarray, /, *, key: Key) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +113,7 @@ def compare(
     max_steps: int = 1000,
     keys: Sequence[str] | None = None,
     seed: int = 0,
+    executor: Executor | None = None,
 ) -> Comparison:
     """The reward on true episodes of each base policy, of random switching among them, and of agents.
 
@@ -134,20 +128,52 @@ def compare(
         episodes: the number of episodes of each.
         max_steps: where episodes are cut.
         keys: of dictionary observations, the parts that make the state.
+        seed: seeds the resets and the actions.
+        executor: plays blocks of ten episodes, each as a comparison with the seed of its first episode would; a worker
+            is sent the models once, and chooses the actions of a block together.
     """
     check_process()
     episodes, max_steps = whole(episodes, "episodes"), whole(max_steps, "max_steps")
     reward = as_reward(reward)
     agents = planners(ghms, reward) if agents is None else agents
     _check(env, agents)
+    play = partial(_play, env, ghms, reward, agents, keys, max_steps)
+    if executor is None:
+        scores = play((None, seed, episodes))
+    else:
+        scores = _play_blocks(play, len(_actors(ghms, agents, 1, seed)), episodes, seed, executor)
+    return Comparison(tuple(scores), ghms.gamma, max_steps, seed)
+
+
+def _actors(
+    ghms: GHMs, agents: Mapping[str, Actor], episodes: int, seed: int
+) -> list[tuple[str, str, Actor]]:
+    """Name, kind and actor: base policies, random switching, agents."""
     bank, labels = PolicyBank(tuple(ghms.policies)), names(ghms.policies)
-    actors: list[tuple[str, str, Actor]] = [(name, "policy", _Base(bank, k)) for k, name in enumerate(labels)]
-    switching = _Switching(bank, max(ghms.alphas, default=1.0), episodes, seed)
-    actors.append(("random switching", "switching", switching))
-    actors += [(name, "agent", agent) for name, agent in agents.items()]
-    envs, scores = _Episodes(env, episodes, keys), []
-    envs.check(ghms.policies)
+    switching = Switching(bank, max(ghms.alphas, default=1.0), episodes, seed)
+    return [
+        *((name, "policy", Base(bank, k)) for k, name in enumerate(labels)),
+        ("random switching", "switching", switching),
+        *((name, "agent", agent) for name, agent in agents.items()),
+    ]
+
+
+def _play(
+    env: str | Callable[[], gymnasium.Env],
+    ghms: GHMs,
+    reward: Reward,
+    agents: Mapping[str, Actor],
+    keys: Sequence[str] | None,
+    max_steps: int,
+    block: Block,
+) -> list[Score]:
+    """Scores of all actors, or of one, on the episodes of a block."""
+    only, seed, episodes = block
+    actors = _actors(ghms, agents, episodes, seed)
+    actors = actors if only is None else [actors[only]]
+    envs, scores = Episodes(env, episodes, keys), []
     try:
+        envs.check(ghms.policies)
         with progress(len(actors) * max_steps, "comparing") as advance:
             for i, (name, kind, actor) in enumerate(actors):
                 show = lambda t, i=i, name=name: advance(i * max_steps + t, name)  # noqa: E731
@@ -155,7 +181,23 @@ def compare(
                 scores.append(Score(name, kind, *numbers))
     finally:
         envs.close()
-    return Comparison(tuple(scores), ghms.gamma, max_steps, seed)
+    return scores
+
+
+def _play_blocks(
+    play: Callable[[Block], list[Score]], num_actors: int, episodes: int, seed: int, executor: Executor
+) -> list[Score]:
+    """Scores of all actors, played by an executor and put together."""
+    firsts = range(0, episodes, BLOCK)
+    blocks = [(i, seed + first, min(BLOCK, episodes - first)) for i in range(num_actors) for first in firsts]
+    found = [score for (score,) in executor.map(play, blocks, title="comparing")]
+    return [_joined(found[i : i + len(firsts)]) for i in range(0, len(found), len(firsts))]
+
+
+def _joined(parts: Sequence[Score]) -> Score:
+    """The score on the episodes of all parts."""
+    columns = zip(*((one.total, one.discounted, one.steps, one.terminated) for one in parts), strict=True)
+    return Score(parts[0].name, parts[0].kind, *map(np.concatenate, columns))
 
 
 def planners(ghms: GHMs, reward: Reward, **settings: Any) -> dict[str, GGPIAgent]:
@@ -180,91 +222,3 @@ def _check(env: object, agents: object) -> None:
                 f"agent {name!r} is a {type(agent).__name__}, expected a GGPIAgent or another object with "
                 "act(states, *, key)"
             )
-
-
-class _Base:
-    """One base policy."""
-
-    def __init__(self, bank: PolicyBank, index: int):
-        self.bank, self.index = bank, index
-
-    def act(self, states: np.ndarray, *, key: Key) -> np.ndarray:
-        return np.asarray(act(self.bank, np.int32(self.index), states, key))
-
-
-class _Switching:
-    """Another base policy is drawn with probability α in each step, in each episode by itself."""
-
-    def __init__(self, bank: PolicyBank, alpha: float, episodes: int, seed: int):
-        self.bank, self.alpha, self.rng = bank, alpha, np.random.default_rng(seed)
-        self.index = self.rng.integers(len(bank), size=episodes)
-
-    def act(self, states: np.ndarray, *, key: Key) -> np.ndarray:
-        switches = self.rng.random(len(states)) < self.alpha
-        self.index = np.where(switches, self.rng.integers(len(self.bank), size=len(states)), self.index)
-        return np.asarray(act(self.bank, self.index, states, key))
-
-
-class _Episodes:
-    """Copies of an environment that run side by side, so that each actor chooses all actions of a step in one call."""
-
-    def __init__(self, env: str | Callable[[], gymnasium.Env], count: int, keys: Sequence[str] | None):
-        self.envs = [make(env) if isinstance(env, str) else env() for _ in range(count)]
-        self.read = state_reader(self.envs[0].observation_space, keys)
-
-    def check(self, policies: Sequence[Policy]) -> None:
-        """Raises if the policies do not match the spaces of this environment."""
-        env = self.envs[0]
-        example = self.read(env.observation_space.sample())
-        check_policies(policies, example[None], env.action_space, f"environment {name_of(env)}")
-
-    def play(
-        self,
-        agent: Actor,
-        reward: Reward,
-        gamma: float,
-        max_steps: int,
-        seed: int,
-        advance: Callable[[int], None],
-    ) -> tuple[np.ndarray, ...]:
-        """Sums of rewards, discounted sums, steps, and whether the environment terminated, per episode."""
-        copies = Singles.reset(self.envs, self.read, range(seed, seed + len(self.envs)))
-        total, discounted = np.zeros((2, len(self.envs)))
-        steps, done = np.zeros(len(self.envs), int), np.zeros(len(self.envs), bool)
-        key, values = jax.random.key(seed), None
-
-        def choose(t: int, states: np.ndarray) -> np.ndarray:
-            return agent.act(states, key=jax.random.fold_in(key, t))
-
-        for t, step in enumerate(follow(copies, choose, max_steps)):
-            values = values or checked_values(reward, step.state, step.action)
-            rewards = paid_for(reward.form, values, step.state, step.action, step.next_state)
-            rewards = np.where(step.live, rewards, 0.0)
-            total, discounted = total + rewards, discounted + gamma**t * rewards
-            steps, done = steps + step.live, done | step.is_done
-            advance(t + 1)
-        return total, discounted, steps, done
-
-    def close(self) -> None:
-        for env in self.envs:
-            env.close()
-
-
-def checked_values(reward: Reward, states: np.ndarray, actions: np.ndarray) -> Any:
-    """The reward's values for `paid_for`, after a check on the shapes of a state and an action."""
-    shapes = [jax.ShapeDtypeStruct(part.shape[1:], part.dtype) for part in (states, actions)]
-    shape = () if callable(reward.values) else np.shape(reward.values)
-    values = checked_reward(reward, shapes[0], shapes[1], (shape[0], shape[-1]) if shape else None).values
-    return values if callable(values) else Table(jnp.asarray(values, jnp.float32))
-
-
-def paid_for(
-    form: str, values: Any, states: np.ndarray, actions: np.ndarray, next_states: np.ndarray
-) -> np.ndarray:
-    """The rewards of true steps [B]."""
-    parts = {"state": (states,), "state_action": (states, actions), "arrival": (next_states,)}[form]
-    pay = rewards_at if isinstance(values, OnHost) else _pay
-    return np.asarray(pay(values, *(part[None, :, None] for part in parts)))[0, :, 0]
-
-
-_pay = jit(rewards_at)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+    from ggpi.cluster import Executor
+
 EXPERIMENTS: dict[str, tuple[str, str]] = {
     "four-rooms-transfer": (
         "ggpi.lab.finite.four_rooms_transfer",
@@ -130,6 +132,7 @@ def run(
     seed: int = 0,
     out: str | Path | None = None,
     force: bool = False,
+    executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Runs an experiment, or resumes it, and returns its metrics as `metrics.json` holds them.
 
@@ -143,11 +146,13 @@ def run(
         seed: Seed of the preset's config; a given `config` has its own.
         out: Directory of the results; by default `results/NAME-PRESET-seedN`.
         force: Replace results of another experiment or config in `out`; other files are never touched.
+        executor: Where cells are computed, such as `ggpi.cluster.processes(4)`; by default one after the other here. A
+            run may be resumed with another executor.
     """
     contract = import_module(
         "ggpi.lab.contract"
     )  # not a statement: experiments do not depend on how they are run
-    return contract.run(name, config, preset=preset, seed=seed, out=out, force=force)
+    return contract.run(name, config, preset=preset, seed=seed, out=out, force=force, executor=executor)
 
 
 def one_of(kind: str, given: str | None, valid: Iterable[str]) -> str:

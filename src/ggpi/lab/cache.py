@@ -4,13 +4,14 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 
 from ggpi.ghm.base import GHMs
+from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import load
 
 
@@ -19,6 +20,14 @@ def kept(config: Any, folder: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()[:12]
     return cache / "ggpi" / folder / f"{type(config).__name__}-seed{config.seed}-{digest}"
+
+
+def trained_once(out: Path, policies: Sequence[Any], train: Callable[[], GHMs]) -> GHMs:
+    """The models in `out`, trained now if they are missing; tasks of other processes wait for the one that trains."""
+    if found := finished(out, policies):
+        return found
+    with sole_writer(out, "training models", wait=float("inf")):
+        return finished(out, policies) or train()
 
 
 def finished(out: Path, policies: Sequence[Any]) -> GHMs | None:

@@ -10,6 +10,8 @@ of the experiment and of all modules of the library that it imports. Editing ano
 nothing.
 """
 
+from __future__ import annotations
+
 import ast
 import contextlib
 import functools
@@ -20,11 +22,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ggpi.progress import progress
 from ggpi.storage.arrays import read_json, to_json, write_json
 from ggpi.storage.tags import BEFORE_TAGS, LIBRARY, UPGRADES
+
+if TYPE_CHECKING:
+    from ggpi.cluster import Executor
 
 Metrics = dict[str, Any]
 """A JSON object: numbers, strings, lists and objects by name."""
@@ -43,29 +48,36 @@ def as_stored(value: Any) -> Any:
     return json.loads(to_json(value))
 
 
-def resumable(directory: Path, stamp: str) -> Cells:
-    """Like `compute`, with a progress bar; stores each result, and reuses those that are stored under `stamp`."""
+def resumable(directory: Path, stamp: str, executor: Executor) -> Cells:
+    """Like `compute`, with a progress bar; stores each result, and reuses those that are stored under `stamp`.
+
+    Workers of the executor compute, and this process stores: they need not share a disk.
+    """
 
     def run(tasks: Tasks) -> Metrics:
         paths = {name: _cell_path(directory, name) for name in tasks}
         results = {name: cell["result"] for name, path in paths.items() if (cell := _stored(path, stamp))}
+        missing = {name: task for name, task in tasks.items() if name not in results}
         with progress(len(tasks), "run", "") as advance:
-            for name, task in tasks.items():
-                if name not in results:
-                    advance(len(results), name)
-                    results[name] = _run_cell(paths[name], stamp, task)
+
+            def begin(name: str) -> None:
+                advance(len(results), name)
+
+            for name, cell in executor.completed(_timed, missing, begin=begin):
+                paths[name].parent.mkdir(parents=True, exist_ok=True)
+                write_json(paths[name], {"stamp": stamp, **cell})
+                results[name] = cell["result"]
             advance(len(results), "")
         return {name: results[name] for name in tasks}
 
     return run
 
 
-def _run_cell(path: Path, stamp: str, task: Callable[[], Any]) -> Any:
+def _timed(task: Callable[[], Any]) -> Metrics:
+    """The result of a cell as it is stored, and how long it took."""
     start = time.perf_counter()
     result = as_stored(task())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"stamp": stamp, "seconds": round(time.perf_counter() - start, 3), "result": result})
-    return result
+    return {"seconds": round(time.perf_counter() - start, 3), "result": result}
 
 
 def _cell_path(directory: Path, name: str) -> Path:

@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ggpi.cluster import Executor, local
 from ggpi.lab import EXPERIMENTS, FILMS, one_of
 from ggpi.lab.cells import Metrics, as_stored, code_digest, resumable, seconds_spent, stamp_of
 from ggpi.lab.film import film
@@ -66,7 +67,16 @@ def default_directory(name: str, preset: str, config: Any) -> Path:
     return Path("results") / f"{name}-{preset}-seed{config.seed}"
 
 
-def run(name: str, config: Any, *, preset: str, seed: int, out: str | Path | None, force: bool) -> Metrics:
+def run(
+    name: str,
+    config: Any,
+    *,
+    preset: str,
+    seed: int,
+    out: str | Path | None,
+    force: bool,
+    executor: Executor | None = None,
+) -> Metrics:
     """See `ggpi.lab.run`."""
     module, figure = experiment(name), figure_of(name)
     if config is None:
@@ -79,7 +89,7 @@ def run(name: str, config: Any, *, preset: str, seed: int, out: str | Path | Non
         claim(directory, about, force)
         stamp, start = stamp_of(about), time.perf_counter()
         spent = seconds_spent(directory, stamp)
-        metrics = as_stored(module.run(config, resumable(directory, stamp)))
+        metrics = as_stored(module.run(config, resumable(directory, stamp, executor or local())))
         about["seconds"] = round(spent + time.perf_counter() - start, 1)
         write_json(directory / "metrics.json", metrics)
         write_figure(directory, figure.plot(metrics))

@@ -16,12 +16,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
-from ggpi._jax.batching import part_of
+from ggpi._jax.batching import part_of, stack
 from ggpi._jax.forking import check_process
 from ggpi._jax.random import checked_key
 from ggpi.data import StateSpec, Transitions
@@ -35,6 +36,7 @@ from ggpi.learning.horizons import AnyHorizon
 from ggpi.learning.log import Callback, Report, TrainingLog
 from ggpi.learning.loop import Training, TrainState, run_chunk, score
 from ggpi.learning.losses import CEMC, CETD, Loss
+from ggpi.learning.parts import Choose, fit_parts, single_models
 from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import CPU, ModelConfig, Recipe, any_horizon, changed
 from ggpi.learning.targets import warn_if_loose
@@ -45,6 +47,9 @@ from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import check_savable, save
 from ggpi.switching import beta_of
 from ggpi.types import Actor, Key, Scalar, reals
+
+if TYPE_CHECKING:
+    from ggpi.cluster import Executor
 
 MARGIN = 0.1
 """Nats per coordinate by which a model may score worse than mean and spread of the data: its loss is a noisy bound."""
@@ -68,6 +73,7 @@ def fit(
     batch_size: int | None = None,
     learning_rate: float | None = None,
     callbacks: Sequence[Callback] = (),
+    executor: Executor | None = None,
     key: Key,
 ) -> GHMs:
     """Learns μ_γ and μ_β, β = γ(1−α), of every policy from transitions of any behaviour policy.
@@ -96,6 +102,8 @@ def fit(
         batch_size: instead of the recipe's.
         learning_rate: instead of the recipe's.
         callbacks: called with a `Report` before the first chunk and after every chunk.
+        executor: trains each model in a task of its own, such as `ggpi.cluster.processes(4)`; the same models on every
+            executor, though not those of the undivided training. One network for all horizons is one task.
         key: the source of weights, batches and held-out episodes.
 
     Paper: Alg 2, Eq 8
@@ -115,15 +123,11 @@ def fit(
     inputs = Inputs(policies, data, horizons, recipe, spec, key)
     _check(inputs, is_saved=out is not None)
     with sole_writer(out, "ggpi.fit") if out else contextlib.nullcontext():
-        fingerprint = inputs.fingerprint() if out else ""
-        log = TrainingLog(Path(out) if out else None, fingerprint)
-        names = [getattr(policy, "name", type(policy).__name__) for policy in policies]
-        labels = [f"{name} {horizon:g}" for horizon in horizons for name in names]
-        trained = train(*new_training(inputs), log, labels, callbacks, "fit")
-        one_step = None
-        if inputs.num_actions is not None:
-            log = TrainingLog(Path(out) / "one-step" if out else None, fingerprint)
-            one_step = _fit_one_step(inputs, log, callbacks)
+        place = Path(out) if out else None
+        if executor is None:
+            trained, one_step = _fit_here(inputs, place, callbacks)
+        else:
+            trained, one_step = _fit_elsewhere(inputs, place, callbacks, executor)
         ghms = GHMs(policies, gamma, alphas, by_horizon(trained, horizons, segments), one_step)
         if out:
             save(Path(out) / "models", ghms)
@@ -172,13 +176,52 @@ def _check(inputs: Inputs, is_saved: bool) -> None:
         warn_if_loose(data, len(policies), loss.n_step)
 
 
-def _fit_one_step(inputs: Inputs, log: TrainingLog, callbacks: Sequence[Callback]) -> AbstractGHM:
-    """The model at horizon 0, of all transitions: the next state does not depend on the policy."""
+def _fit_here(
+    inputs: Inputs, out: Path | None, callbacks: Sequence[Callback]
+) -> tuple[AbstractGHM, AbstractGHM | None]:
+    """All models as one stack, and that of the next state if actions are discrete."""
+    fingerprint = inputs.fingerprint() if out else ""
+    names = [getattr(policy, "name", type(policy).__name__) for policy in inputs.policies]
+    labels = [f"{name} {horizon:g}" for horizon in inputs.horizons for name in names]
+    trained = train(*new_training(inputs), TrainingLog(out, fingerprint), labels, callbacks, "fit")
+    if inputs.num_actions is None:
+        return trained, None
+    log = TrainingLog(out and out / "one-step", fingerprint)
+    one_step = train(*new_training(_one_step(inputs)), log, ["next state"], callbacks, "next state")
+    return trained, part_of(one_step, 0)
+
+
+def _fit_elsewhere(
+    inputs: Inputs, out: Path | None, callbacks: Sequence[Callback], executor: Executor
+) -> tuple[AbstractGHM, AbstractGHM | None]:
+    """The same with a task for each model, or for the network that all horizons share."""
+    if callbacks:
+        raise ValueError("callbacks run where the models are trained: give no callbacks, or no executor")
+    is_shared = isinstance(inputs.recipe.loss, AnyHorizon)
+    parts: dict[str, Choose] = {"all horizons": _unchanged} if is_shared else single_models(inputs)
+    if inputs.num_actions is not None:
+        parts = {**parts, "next state": _one_step}
+    found = fit_parts(_fit_part, inputs, parts, executor, out)
+    one_step = part_of(found.pop(), 0) if inputs.num_actions is not None else None
+    return found[0] if is_shared else stack([part_of(one, 0) for one in found]), one_step
+
+
+def _fit_part(inputs: Inputs, out: Path | None) -> AbstractGHM:
+    log = TrainingLog(out, inputs.fingerprint() if out else "")
+    labels = [f"model {m}" for m in range(len(inputs.horizons) * len(inputs.policies))]
+    return train(*new_training(inputs), log, labels, (), "fit")
+
+
+def _unchanged(inputs: Inputs) -> Inputs:
+    return inputs
+
+
+def _one_step(inputs: Inputs) -> Inputs:
+    """For the model at horizon 0, of all transitions: the next state does not depend on the policy."""
     is_regression = isinstance(inputs.recipe.loss, PathLoss | DirectLoss | AnyHorizon)
     recipe = replace(inputs.recipe, loss=NextStateCFM() if is_regression else CETD(n_step=1))
     key = jax.random.fold_in(inputs.key, 2**31 - 3)
-    inputs = replace(inputs, policies=inputs.policies[:1], horizons=(0.0,), recipe=recipe, key=key)
-    return part_of(train(*new_training(inputs), log, ["next state"], callbacks, "next state"), 0)
+    return replace(inputs, policies=inputs.policies[:1], horizons=(0.0,), recipe=recipe, key=key)
 
 
 def train(

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from ggpi._jax.devices import over_devices
 from ggpi.learning.losses import Problem
 from ggpi.learning.targets import draw_rows
 from ggpi.types import Key
@@ -42,11 +43,11 @@ def compose(problem: Problem, num_direct: int, num_bootstrapped: int, *, key: Ke
     beyond = (
         jnp.where(data.terminated[last], 0.0, beta**length) if num_bootstrapped else jnp.zeros(rows.shape)
     )
-    first, left = rows[:, :num_direct], beyond[:, :num_direct]
+    first, left = over_devices(rows[:, :num_direct]), beyond[:, :num_direct]
     time = truncated_geometric(beta, left, key=time_key)
     reached = data.next_state[first + jnp.minimum(time, length[:, :num_direct]) - 1]
     direct = Share(first, reached, (1 - left) / num_direct)
-    chosen = resample(beyond, num_bootstrapped, key=choice_key)
+    chosen = over_devices(resample(beyond, num_bootstrapped, key=choice_key))
     ahead = data.next_state[jnp.take_along_axis(last, chosen, axis=1)]
     weight = jnp.broadcast_to(beyond.mean(axis=1, keepdims=True) / max(num_bootstrapped, 1), chosen.shape)
     return direct, Share(jnp.take_along_axis(rows, chosen, axis=1), ahead, weight)

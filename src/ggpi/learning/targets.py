@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, Num
 
+from ggpi._jax.devices import over_devices
 from ggpi.data import Transitions
 from ggpi.types import Key
 
@@ -134,12 +135,12 @@ def followed_steps(data: Transitions, policy: int) -> Integer[np.ndarray, "N"]:
 
 
 def draw_rows(dataset: Dataset, num_horizons: int, batch_size: int, *, key: Key) -> Int[Array, "M B"]:
-    """Rows to train on, for the models of K policies × `num_horizons`, horizon by horizon."""
+    """Rows to train on, for the models of K policies × `num_horizons`, horizon by horizon; divided over devices."""
     num = jnp.tile(dataset.num_starts, num_horizons)[:, None]
     u = jax.random.uniform(key, (len(num), batch_size))
     places = jnp.minimum((u * num).astype(jnp.int32), num - 1)
     policy = jnp.tile(jnp.arange(len(dataset.num_starts)), num_horizons)[:, None]
-    return dataset.starts[policy, places]
+    return over_devices(dataset.starts[policy, places])
 
 
 def follow(

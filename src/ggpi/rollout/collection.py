@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import gymnasium
 import jax
@@ -24,11 +27,17 @@ from ggpi.policies.checks import check_policies, listed
 from ggpi.progress import progress
 from ggpi.rollout.acting import act_at
 from ggpi.rollout.episodes import Choose, Vector, follow, recorded
+from ggpi.rollout.shards import SHARDS, collect_shards, planned
 from ggpi.types import Key, Policy, whole
+
+if TYPE_CHECKING:
+    from ggpi.cluster import Executor
+
+World = str | gymnasium.Env | VectorEnv | Callable[[int], VectorEnv]
 
 
 def collect(
-    env: str | gymnasium.Env | VectorEnv,
+    env: World,
     policies: Sequence[Policy],
     num_steps: int,
     *,
@@ -37,6 +46,9 @@ def collect(
     num_envs: int = 16,
     keys: Sequence[str] | None = None,
     seed: int = 0,
+    executor: Executor | None = None,
+    shards: int | None = None,
+    mapped: str | Path | None = None,
 ) -> Transitions:
     """`num_steps` transitions of policies that take turns in an environment.
 
@@ -45,7 +57,8 @@ def collect(
     terminated step (the task is done, but the state is not terminal) is recorded as truncated.
 
     Args:
-        env: an id, of which `num_envs` copies are made, one environment, or a vector environment.
+        env: an id, of which `num_envs` copies are made, one environment, a vector environment, or a function of
+            `num_envs` that makes one.
         policies: the policies; `behaviour` of a transition is the index of the one that acted.
         num_steps: the number of transitions.
         switch_every: the longest turn k: a policy acts for Uniform{1 … k} steps before another is drawn.
@@ -55,11 +68,21 @@ def collect(
         keys: of dictionary observations, the parts that make the state, in this order: `keys=("observation",)`
             leaves the goal of a maze out.
         seed: seeds the environment, the turns and the actions.
+        executor: collects in shards, such as `ggpi.cluster.processes(4)`: `env` is then an id or a function.
+        shards: the number of independent collections, each of `num_envs` copies (with an executor 16). Transitions
+            depend on it and on the seed, not on the executor.
+        mapped: a directory for the transitions, written shard by shard: for data larger than memory.
     """
     num_steps = whole(num_steps, "num_steps", least=None)
     if num_steps < 1 or (switch_every is not None and switch_every < 1):
         raise ValueError(f"collect needs at least one step, got {num_steps=} and {switch_every=}")
     check_process()
+    if executor is not None or shards is not None or mapped is not None:
+        _check_made_here(env)
+        settings = {"switch_every": switch_every, "explore": explore, "num_envs": num_envs, "keys": keys}
+        parts = planned(num_steps, SHARDS if shards is None else whole(shards, "shards"), seed)
+        one = partial(collect, env, listed(policies), **settings)
+        return collect_shards(one, parts, executor, mapped)
     bank = PolicyBank(listed(policies))
     vector = _vector_env(env, num_envs)
     try:
@@ -72,13 +95,23 @@ def collect(
         with progress(num_steps, "collecting") as advance:
             return _record(Vector(vector, read, seed), turns, num_steps, seed, advance)
     finally:
-        if isinstance(env, str):
+        if isinstance(env, str) or callable(env):
             vector.close()
+
+
+def _check_made_here(env: World) -> None:
+    if not (isinstance(env, str) or callable(env)):
+        raise TypeError(
+            f"shards make their own environments: give an id, or a function of num_envs that makes a vector "
+            f"environment, such as functools.partial(SparseAntVector, target=None), instead of a {type(env).__name__}"
+        )
 
 
 def _vector_env(env: object, num_envs: int) -> VectorEnv:
     if isinstance(env, str):
         return make_vec(env, num_envs)
+    if callable(env):
+        return cast(VectorEnv, env(num_envs))
     if isinstance(env, VectorEnv):
         return env
     if isinstance(env, gymnasium.Env):

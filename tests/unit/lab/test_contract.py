@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ggpi import cluster
 from ggpi.cli.main import main
 from ggpi.lab import cells
 from ggpi.storage import arrays as io
@@ -154,4 +155,4 @@ def test_plot_says_what_is_wrong(dummy, capsys):
 @pytest.mark.parametrize("name", ["../up", "/etc/x", "a//b", ".hidden", ""])
 def test_cell_names_stay_inside(dummy, tmp_path, name):
     with pytest.raises(ValueError, match="cell name"):
-        cells.resumable(tmp_path, "mark")({name: dict})
+        cells.resumable(tmp_path, "mark", cluster.local())({name: dict})

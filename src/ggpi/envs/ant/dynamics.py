@@ -20,7 +20,7 @@ class AntDynamics:
 
     spec = SPEC
 
-    def __init__(self, num_threads: int = 2):
+    def __init__(self, num_threads: int = physics.THREADS):
         self._num_threads, self._batch = num_threads, physics.batch(64, num_threads)
 
     def step(

@@ -10,6 +10,7 @@ the solver's warm start from step to step, so it is bit-exact with stepping each
 from __future__ import annotations
 
 import functools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ SUBSTEPS = 6
 TIMESTEP = 0.02
 CONTROL_STEP = SUBSTEPS * TIMESTEP
 GEAR = 40.0
+THREADS = 1 if os.environ.get("NPROC") == "1" else 2
+"""Threads that step the ants by default: two, or the one that a worker of an executor has."""
 CHANGES = {
     "integrator": "implicitfast instead of RK4: 4 to 5 times faster, no visible difference in gaits",
     "timestep": "0.02 s instead of 0.01 s, 6 substeps: a control step of 0.12 s instead of 0.05 s",

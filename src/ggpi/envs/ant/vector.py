@@ -37,7 +37,11 @@ class SparseAntVector(VectorEnv):
     spec_of_state = SPEC
 
     def __init__(
-        self, num_envs: int = 1, target: object = "random", radius: float = 0.5, num_threads: int = 2
+        self,
+        num_envs: int = 1,
+        target: object = "random",
+        radius: float = 0.5,
+        num_threads: int = physics.THREADS,
     ):
         if num_envs < 1 or num_threads < 1:
             raise ValueError(f"ants and threads are at least one, got {num_envs} and {num_threads}")

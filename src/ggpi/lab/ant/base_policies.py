@@ -66,7 +66,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     """
     results = cells(
         {
-            "shipped": lambda: measure(config, pretrained("ant-policies")),
+            "shipped": partial(measure, config, pretrained("ant-policies")),
             "traces": partial(traces, config),
             "ablation/switched": partial(ablation, config, config.switch_every),
             "ablation/unswitched": partial(ablation, config, 0),

@@ -6,6 +6,7 @@ user's cache folder, where an interrupted training resumes.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -14,7 +15,7 @@ from ggpi.data import Transitions
 from ggpi.envs.ant import SPEC, SparseAntVector
 from ggpi.ghm.base import GHMs
 from ggpi.lab.ant import episodes as ant
-from ggpi.lab.cache import finished, kept
+from ggpi.lab.cache import kept, trained_once
 from ggpi.learning.fitting import fit
 from ggpi.learning.log import Callback
 from ggpi.learning.losses import CETD
@@ -66,9 +67,8 @@ def learn(
     callbacks: Sequence[Callback] = (),
 ) -> GHMs:
     """Models of any of the policies and horizons, trained as the config says, unless `out` holds them already."""
-    if out is not None and (found := finished(out, policies)):
-        return found
-    return train(config, policies, gamma, alpha, out, callbacks)
+    trained = partial(train, config, policies, gamma, alpha, out, callbacks)
+    return trained() if out is None else trained_once(out, policies, trained)
 
 
 def train(

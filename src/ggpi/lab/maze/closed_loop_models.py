@@ -1,7 +1,8 @@
 """Models and graphs of `maze-closed-loop`: eight directions, one flow-matching network, landmarks of the data."""
 
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
-from ggpi.lab.cache import finished, kept
+from ggpi.lab.cache import kept, trained_once
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze import tasks as maze
 from ggpi.learning.fitting import fit
@@ -78,7 +79,11 @@ def _data(name: str, num_transitions: int, seed: int) -> Transitions:
 def models(training: Training) -> GHMs:
     """The models of a maze, with α as above where nothing else is said: kept, or trained now."""
     out = kept(training, "maze-closed-loop")
-    ghms = finished(out, policies()) or fit(
+    return trained_once(out, policies(), partial(_trained, training, out)).with_alpha(ALPHA)
+
+
+def _trained(training: Training, out: Path) -> GHMs:
+    return fit(
         policies(),
         data_of(training),
         gamma=GAMMA,
@@ -88,7 +93,6 @@ def models(training: Training) -> GHMs:
         out=out,
         key=jax.random.key(training.seed),
     )
-    return ghms.with_alpha(ALPHA)
 
 
 @lru_cache(maxsize=1)

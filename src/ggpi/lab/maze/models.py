@@ -6,6 +6,8 @@ folder.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 import jax
 
@@ -14,7 +16,7 @@ from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.ghm.spline_flow import FlowConfig
-from ggpi.lab.cache import finished, kept
+from ggpi.lab.cache import kept, trained_once
 from ggpi.lab.maze import tasks as maze
 from ggpi.learning.fitting import fit
 from ggpi.learning.flow_losses import TD2CFM
@@ -53,9 +55,11 @@ class MazeFit:
 def models(config: MazeFit) -> GHMs:
     """The models of a config: kept, or trained now."""
     out = kept(config, "maze-ghms")
+    return trained_once(out, maze.policies(), partial(_trained, config, out))
+
+
+def _trained(config: MazeFit, out: Path) -> GHMs:
     world, policies = PointMaze(config.maze), maze.policies()
-    if found := finished(out, policies):
-        return found
     data = collect(
         GymVectorEnv(world, 256, maze.EPISODE),
         policies,
