@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,7 +57,10 @@ class _Ray(Executor):
             os.environ.update(LOOPBACK)
         ray = _imported()
         if not ray.is_initialized():
-            ray.init(**(ALONE if address is None else {"address": address}))
+            with warnings.catch_warnings():
+                # of JAX, if it was used before: Ray forks here only to start its own programs
+                warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+                ray.init(**(ALONE if address is None else {"address": address}))
             self._is_ours = True
         return ray
 

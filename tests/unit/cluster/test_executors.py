@@ -160,9 +160,10 @@ def test_the_cluster_room_imports_neither_jax_nor_ray():
 
 
 DRIVER = """
-import sys, cluster_tasks
+import signal, sys, cluster_tasks
 from ggpi import cluster
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored if tests run in the background
     with cluster.named(sys.argv[1]) as executor:
         print(*executor.map(cluster_tasks.nap, [0.0] * 8), flush=True)
         executor.map(cluster_tasks.nap, [600.0] * 8)
