@@ -102,3 +102,32 @@ def allocate(size):
 
 def first_coordinate(state):
     return state[0]
+
+
+def short_fit(steps):
+    """One network for two drifts and all horizons."""
+    import ggpi
+    from drifts import DATA, FLOW, KEY, POLICIES
+
+    return ggpi.fit(POLICIES, DATA, gamma=0.9, alpha="any", model=FLOW, steps=steps, batch_size=36, key=KEY)
+
+
+def devices_and_fit(steps):
+    import jax
+
+    return (jax.device_count(), jax.local_device_count()), short_fit(steps)
+
+
+def fail_in_the_second():
+    """The first waits for what the second does not do."""
+    import jax
+
+    return fail_at(1, jax.process_index()) or jax.experimental.multihost_utils.sync_global_devices("never")
+
+
+def die_in_the_second():
+    import jax
+
+    if jax.process_index() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)

@@ -16,5 +16,6 @@ from ggpi.cluster.local import local
 from ggpi.cluster.naming import named
 from ggpi.cluster.on_ray import ray
 from ggpi.cluster.processes import processes
+from ggpi.cluster.together import together
 
-__all__ = ["Executor", "TaskError", "local", "named", "processes", "ray"]
+__all__ = ["Executor", "TaskError", "local", "named", "processes", "ray", "together"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ggpi.cluster.environment import positive, variables
@@ -52,20 +53,38 @@ class _Ray(Executor):
 
     def _connected(self) -> Any:
         """Ray, connected."""
-        address = self._address or os.environ.get("RAY_ADDRESS")
-        if address is None:
-            os.environ.update(LOOPBACK)
-        ray = _imported()
-        if not ray.is_initialized():
-            with warnings.catch_warnings():
-                # of JAX, if it was used before: Ray forks here only to start its own programs
-                warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-                ray.init(**(ALONE if address is None else {"address": address}))
-            self._is_ours = True
+        ray, is_new = connect(self._address)
+        self._is_ours = self._is_ours or is_new
         return ray
 
     def _pool(self, function: Callable[..., object]) -> Pool:
         return _Pool(self._connected(), function, self._threads, lambda: self.workers)
+
+
+def connect(address: str | None = None) -> tuple[Any, bool]:
+    """Ray, connected, and whether that is new."""
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        os.environ.update(LOOPBACK)
+    ray = _imported()
+    if ray.is_initialized():
+        return ray, False
+    with warnings.catch_warnings():
+        # of JAX, if it was used before: Ray forks here only to start its own programs
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        ray.init(**(ALONE if address is None else {"address": address}))
+    return ray, True
+
+
+@contextlib.contextmanager
+def connected() -> Iterator[Any]:
+    """Ray, connected for a while."""
+    ray, is_new = connect()
+    try:
+        yield ray
+    finally:
+        if is_new:
+            ray.shutdown()
 
 
 def _imported() -> Any:
