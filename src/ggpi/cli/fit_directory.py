@@ -52,10 +52,13 @@ class World:
     """Further arguments of `gymnasium.make`."""
     actions: str = ""
     """In words."""
+    places: tuple[str, ...] = ()
+    """Positions among walls."""
 
     @property
     def spec(self) -> StateSpec:
-        return StateSpec(self.names, tuple(self.names.index(name) for name in self.relative))
+        relative, places = (tuple(map(self.names.index, names)) for names in (self.relative, self.places))
+        return StateSpec(self.names, relative, places=places)
 
     def make(self, **more: Any) -> gymnasium.Env:
         """The environment itself."""
@@ -67,7 +70,11 @@ class World:
 
 
 def look(
-    name: str, keys: Sequence[str] = (), names: Sequence[str] = (), relative: Sequence[str] = ()
+    name: str,
+    keys: Sequence[str] = (),
+    names: Sequence[str] = (),
+    relative: Sequence[str] = (),
+    places: Sequence[str] = (),
 ) -> tuple[World, Any]:
     """The world of an environment's id, and its action space; raises for what models cannot be learned of."""
     env = make(name)
@@ -83,12 +90,14 @@ def look(
             f"environment {name!r}: models are learned over vectors, observations are {env.observation_space}"
         )
     called = _names(env, len(example), tuple(names))
-    unknown = [name for name in relative if name not in called]
+    unknown = [name for name in (*relative, *places) if name not in called]
     if unknown:
         raise ValueError(f"no part of the state is called {unknown[0]!r}; there are {', '.join(called)}")
     space = env.action_space
     acts = f"{space.shape[0]} numbers" if isinstance(space, Box) else f"one of {getattr(space, 'n', 0)}"
-    return World(name, called, tuple(relative), tuple(keys), {}, acts), space
+    world = World(name, called, tuple(relative), tuple(keys), {}, acts, tuple(places))
+    _ = world.spec  # raises if it cannot be
+    return world, space
 
 
 def _names(env: gymnasium.Env, size: int, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -164,6 +173,7 @@ def read_world(directory: Path) -> World:
     if not isinstance(held, dict) or held.get("format") != FORMAT:
         raise FileError(path, f"is not of format {FORMAT!r}", field="format")
     lists = {name: held.get(name) for name in ("names", "relative", "keys")}
+    lists["places"] = held.get("places", [])  # which older files lack
     for name, values in lists.items():
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise FileError(path, f"{name} is a list of names, got {abbreviate(values)}", field=name)

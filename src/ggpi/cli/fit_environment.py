@@ -68,6 +68,8 @@ class WorldConfig:
     """Names of the state's coordinates, such as x,y,vx,vy (default: x0, x1, …)."""
     relative: tuple[str, ...] = ()
     """Names of coordinates on which the dynamics do not depend, such as x,y: models predict displacements."""
+    places: tuple[str, ...] = ()
+    """Names of positions among walls, such as x,y in a maze: models see them more finely, and graphs put them first."""
     transitions: int = 100_000
     """Transitions to collect."""
     switch_every: int = 40
@@ -156,7 +158,7 @@ def prepare(config: WorldConfig) -> tuple[World, list[Any]]:
     for name, least in (("transitions", config.batch_size), ("switch_every", 1)):
         if getattr(config, name) < least:
             raise ValueError(f"{name} is at least {least}, got {getattr(config, name)}")
-    parts = [_split(part) for part in (config.keys, config.names, config.relative)]
+    parts = [_split(part) for part in (config.keys, config.names, config.relative, config.places)]
     world, actions = look(config.env, *parts)
     policies = read_policies(config.policies, config.vecnormalize, config.deterministic)
     check_policies(policies, np.zeros((1, len(world.names)), np.float32), actions, config.env)

@@ -197,6 +197,14 @@ def test_data_that_one_has(folder, capsys, kind):
     assert ggpi.load(f"{out}/models").models[0].frame.kept == (2, 3)
 
 
+def test_places_are_seen_finely(folder):
+    given = ["--env", "ggpi/PointMass-v0", "--policies", "boxed", "--transitions", "300", "--steps", "2"]
+    assert fit(*given, "--places", "x,y") == 0
+    out = Path("results/fit-ggpi-PointMass-v0-seed0")
+    assert ggpi.load(out / "models").models[0].frame.places == (0, 1)
+    assert world_file.read_world(out).spec.places == (0, 1)
+
+
 def test_dictionary_observations_by_keys(folder, capsys):
     pytest.importorskip("gymnasium_robotics")
     name = "gymnasium_robotics:PointMaze_UMaze-v3"
@@ -326,6 +334,8 @@ PENDULUM = ["--env", "Pendulum-v1", "--policies", "brake"]
         ([*PENDULUM, "--one-network", "--model", "flow"], "--one-network is trained by the losses td-cfm"),
         (["--env", "Pendulum-v1", "--policies", "swing.zip:missing.pkl"], "missing.pkl"),
         ([*PENDULUM, "--relative", "x"], "no part of the state is called 'x'; there are cos, sin, speed"),
+        ([*PENDULUM, "--places", "x"], "no part of the state is called 'x'; there are cos, sin, speed"),
+        ([*PENDULUM, "--relative", "cos", "--places", "cos"], "so they are no places"),
         ([*PENDULUM, "--names", "a,b,c,d"], "--names are different names of the state's 3 coordinates"),
         ([*PENDULUM, "--names", "a,a"], "--names are different names"),
         ([*PENDULUM, "--data", "missing.npz"], "missing.npz"),

@@ -89,7 +89,7 @@ def test_errors_of_solvers_fall_at_their_order(solver, order):
         return np.asarray(rough(config).push(*pair, noise), float)
 
     exact = ends(1024)
-    coarse, fine = (np.abs(ends(steps) - exact).max() for steps in (8, 16))
+    coarse, fine = (np.abs(ends(steps) - exact).max() for steps in (32, 64))
     assert coarse / fine > 0.7 * 2**order
 
 
