@@ -17,10 +17,10 @@ import pytest
 
 import ggpi
 from ggpi._jax.batching import stack
-from ggpi.cli.fit_directory import World, claim
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
+from ggpi.lab.fit_directory import World, claim
 from ggpi.policies import maze_policies, pendulum_policies
 from pythons import can_install, find_uv
 
@@ -52,6 +52,15 @@ tags = events.Tags()["scalars"]
 assert "held_out/swing 0.95" in tags, tags
 assert [event.step for event in events.Scalars("loss")] == [1]
 """
+STUDIO = """
+import json, subprocess, sys, urllib.request
+studio = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True)
+address = studio.stdout.readline().strip()
+health = json.load(urllib.request.urlopen(address.replace("/?", "/health?")))
+studio.terminate()
+assert health["status"] == "ok", health
+"""
+"""Serves until it is stopped: the address is the first line that it prints."""
 BEFORE = {"data": RECORDED}
 AFTER = {"ant": REACHER, "tensorboard": CURVES}
 LEFT = {
@@ -64,7 +73,16 @@ LEFT = {
 
 
 def test_every_extra_for_users_is_documented():
-    assert {extra for extra, _ in ROWS} == {"ant", "box2d", "maze", "data", "video", "tensorboard", "cluster"}
+    assert {extra for extra, _ in ROWS} == {
+        "ant",
+        "box2d",
+        "maze",
+        "data",
+        "video",
+        "tensorboard",
+        "cluster",
+        "studio",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +139,9 @@ def test_the_command_beside_an_extra_runs(extra, line, uv, folder, tmp_path):
     shutil.copytree(folder, place)
     run([python, "-c", BEFORE.get(extra, "")], place)
     words = shlex.split(line)[1:]
+    if words[0] == "studio":
+        run([python, "-c", STUDIO, python, "-m", "ggpi", *words], place)
+        return
     run([python, "-m", "ggpi", *words, *QUICK[words[0]]], place)
     assert (place / LEFT.get(extra, "results")).exists()
     run([python, "-c", AFTER.get(extra, "")], place)

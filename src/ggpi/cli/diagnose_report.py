@@ -10,15 +10,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ggpi.cli.diagnose_figure import picture
-from ggpi.cli.fit_directory import look, read_world
 from ggpi.cli.fit_environment import read_data
 from ggpi.cli.verdict_table import verdict_table
 from ggpi.data import Transitions
 from ggpi.diagnosis import diagnose
-from ggpi.ghm import GHMs
 from ggpi.lab.contract import write_figure
+from ggpi.lab.fit_directory import look, read_models, read_world
 from ggpi.storage.arrays import write_json
-from ggpi.storage.objects import Foreign, load
 
 ROWS = {
     "−ELBO/dim": ("negative_elbo", "nll_blank"),
@@ -69,24 +67,6 @@ def report(
     names = state_names(models, env, keys, len(first["mean_true"]))
     write_figure(out, picture(ghms, source, names, keys, seed))
     return tables(numbers)
-
-
-def read_models(path: Path) -> GHMs:
-    """Models that `ggpi.save` wrote, or those in the directory of a finished `ggpi.fit`."""
-    inner = path / "models" if (path / "models").is_dir() else path
-    if not (inner / "about.json").exists():
-        unfinished = (path / "metrics.jsonl").exists() or (path / "world.json").exists()
-        hint = "a fit that is not finished: give the same command again" if unfinished else "no models"
-        raise ValueError(f"{path} holds {hint}; expected a directory that ggpi fit or ggpi.save wrote")
-    ghms = load(inner)
-    if not isinstance(ghms, GHMs):
-        raise ValueError(f"{path} holds a {type(ghms).__name__}, not models of policies")
-    lacking = [policy.name for policy in ghms.policies if isinstance(policy, Foreign)]
-    if lacking:
-        raise ValueError(
-            f"{path} was saved without the code of {', '.join(lacking)}; call ggpi.diagnose with the policies"
-        )
-    return ghms
 
 
 def state_names(models: Path, env: str | None, keys: Sequence[str], size: int) -> tuple[str, ...]:

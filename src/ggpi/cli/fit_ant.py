@@ -8,7 +8,6 @@ from typing import Any
 from rich.console import Group, RenderableType
 
 from ggpi.cli import loss_curves
-from ggpi.cli.fit_directory import World, claim, record
 from ggpi.cli.fit_recipe import note_on_rates
 from ggpi.cli.verdict_table import verdict_table
 from ggpi.diagnosis.verdict import judge
@@ -17,6 +16,7 @@ from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.calibration import calibration, calibration_table, ratios
 from ggpi.lab.ant.models import FITS as FITS
 from ggpi.lab.ant.models import FitConfig, learn, train
+from ggpi.lab.fit_directory import World, claim, record
 from ggpi.learning.event_file import TensorBoard
 from ggpi.storage.arrays import write_json
 from ggpi.storage.locking import sole_writer

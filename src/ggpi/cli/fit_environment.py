@@ -17,7 +17,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from ggpi.cli import loss_curves
-from ggpi.cli.fit_directory import World, claim, look, record
 from ggpi.cli.fit_recipe import LossName, ModelName, note_on_rates, recipe_of, with_loss
 from ggpi.cli.policy_files import read_policies
 from ggpi.cli.verdict_table import verdict_table
@@ -28,6 +27,7 @@ from ggpi.diagnosis.report import diagnose_held_out
 from ggpi.diagnosis.report import names as distinct
 from ggpi.diagnosis.verdict import KNOWING_NOTHING, judge
 from ggpi.ghm.base import GHMs
+from ggpi.lab.fit_directory import World, claim, look, record
 from ggpi.learning.event_file import TensorBoard
 from ggpi.learning.fitting import fit
 from ggpi.learning.horizons import spread

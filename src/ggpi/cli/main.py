@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ggpi.cli import diagnose, eq, fit, listing, play, plot, pretrain, run, stopping, sweep
+from ggpi.cli import diagnose, eq, fit, listing, play, plot, pretrain, run, stopping, studio, sweep
 from ggpi.cli.config import Parser
 
 EXAMPLES = """\
@@ -25,6 +25,7 @@ examples:
   ggpi fit --env Pendulum-v1 --policies a.zip b.zip     learn models of your own policies
   ggpi diagnose MODELS --env ggpi/PointMass-v0          compare the models with simulation
   ggpi play MODELS --reward target:x=1,y=2,radius=.5    act for a new reward
+  ggpi studio                                           click a reward in the browser, watch plans and the agent
   ggpi pretrain ant                                     retrain the ant's base policies
   ggpi fit ant                                          retrain the ant's models
   ggpi eq 3.2                                           find Theorem 3.2 in the code
@@ -37,6 +38,7 @@ MODULES: dict[str, Any] = {
     "fit": fit,
     "diagnose": diagnose,
     "play": play,
+    "studio": studio,
     "pretrain": pretrain,
     "eq": eq,
 }

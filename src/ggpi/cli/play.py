@@ -12,6 +12,8 @@ EXAMPLES = """\
 rewards:
   target:x=1,y=2,radius=.5      1 on entering a state within .5 of this point, in the named coordinates
   features:vx=1,spin=-.1        a weighted sum of coordinates of the state that is entered
+  formula:disc(1,2,.5)-.1*vx    a formula: coordinates, + - * / ^ < >, abs, exp, log, sqrt, sin, cos, tanh, min, max,
+                                disc(x,y,radius), box(x1,y1,x2,y2), line(x1,y1,x2,y2,width)
   saved:DIR                     a reward of ggpi.save, such as one of ggpi.fit_reward
   python:FILE.py:NAME           NAME in FILE.py: a reward, or a function of the state that is entered. This runs the
                                 code of FILE.py, so only name files that you trust
@@ -20,6 +22,7 @@ examples:
   ggpi play models --reward target:x=1,y=2,radius=.5 --depth 2 --video out.mp4
   ggpi play models --reward target:x=1,y=2,radius=.5 --depth 1      plain GPI
   ggpi play models --reward target:x=1,y=2,radius=.5 --compare      is it better than the policies alone?
+  ggpi play ant-ghms --reward "formula:disc(2, 2, .5)"              models that come with the package
   ggpi play models --env boat:Boat-v0 --reward features:x=1         import the environment's module first
 """
 FIELDS = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal", "env", "first_actions")
@@ -27,7 +30,12 @@ FIELDS = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "termin
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Models, reward, episodes and what is written; and how the agent plans."""
-    parser.add_argument("models", metavar="MODELS", type=Path, help="a directory of ggpi fit (required)")
+    parser.add_argument(
+        "models",
+        metavar="MODELS",
+        type=Path,
+        help="a directory of ggpi fit, or shipped models such as ant-ghms (required)",
+    )
     parser.add_argument("--reward", required=True, help="see below (required)")
     parser.add_argument(
         "--env",

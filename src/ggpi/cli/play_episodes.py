@@ -18,13 +18,12 @@ from rich.table import Table
 from ggpi.agent.agent import GGPIAgent
 from ggpi.agent.warnings import NoRewardWarning
 from ggpi.cli.comparison_report import write_comparison
-from ggpi.cli.diagnose_report import read_models
-from ggpi.cli.fit_directory import World, read_world, trusted
 from ggpi.diagnosis.comparison import compare
 from ggpi.diagnosis.report import names as distinct
 from ggpi.envs import opengl
 from ggpi.ghm.base import GHMs
 from ggpi.lab.film import check_film_name, film
+from ggpi.lab.fit_directory import World, read_models, read_world, shipped, trusted
 from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 from ggpi.rewards.text import read_python, read_reward
@@ -114,6 +113,7 @@ def _prepared(models: Path, config: PlayConfig) -> tuple[World, GHMs, Reward, Ca
     for name in ("episodes", "max_steps"):
         if getattr(config, name) < 1:
             raise ValueError(f"{name} is at least 1, got {getattr(config, name)}")
+    models = shipped(models)
     world, ghms = trusted(read_world(models), config.env, models), read_models(models)
     reward = read_reward(config.reward, world.spec)
     terminal = read_python(config.terminal) if config.terminal else None

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from ggpi.evaluation.functions import UserError, blamed, guarded, wrong_index
 from ggpi.ghm.network_sampler import NetworkSampler
 from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
-from ggpi.rewards import Each, Features, Reward, Target
+from ggpi.rewards import Each, Features, Formula, Reward, Target
 from ggpi.types import Numbers, Sampler
 
 PolicyIndices = tuple[int, ...] | Int[Array, "K"]
@@ -27,6 +27,8 @@ UNTRACEABLE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerIntegerConversionError,
 )
+CHECKED = Target | Features | Formula
+"""Rewards whose indices are known without tracing them."""
 
 
 class OnHost(eqx.Module):
@@ -166,7 +168,7 @@ def checked_reward(
         raise ValueError(
             f"a reward is one number for one state, got shape {found.shape} on a state of shape {state.shape}"
         )
-    if said := wrong_index(called, jaxpr, sample):
+    if not isinstance(one, CHECKED) and (said := wrong_index(called, jaxpr, sample)):
         raise ValueError(
             f"the reward has an index that is out of range, where JAX would read the nearest entry: {said} "
             f"A state has shape {shapes}; give an index within that"
@@ -189,9 +191,15 @@ def check_table(reward: Reward, sizes: tuple[int, ...] | None) -> None:
 
 def _check_indices(values: Any, state: jax.ShapeDtypeStruct) -> None:
     """JAX would read the last coordinate of the state in the place of one that is not there."""
-    if not isinstance(values, Target | Features) or len(state.shape) != 1:
+    if not isinstance(values, CHECKED) or len(state.shape) != 1:
         return
     size = state.shape[0]
+    if isinstance(values, Formula):
+        if values.size != size:
+            raise ValueError(
+                f"the formula is of states with {values.size} coordinates, these have {size}; give all their names"
+            )
+        return
     if not all(-size <= i < size for i in values.indices):
         raise ValueError(
             f"the reward reads the coordinates {values.indices} of a state that has {size} (0 to {size - 1}); "

@@ -2,6 +2,7 @@
 
 target:x=1,y=2,radius=.5     1 for arriving within .5 of this place, in named state dimensions
 features:vx=1,spin=-.1       a weighted sum of named state dimensions, received on arrival
+formula:disc(1,2,.5)-.1*vx   a formula of the state that is entered, see ggpi.rewards.grammar
 saved:DIR                    a reward that ggpi.save wrote, such as the result of ggpi.fit_reward
 python:FILE.py:NAME          the object NAME of FILE.py: a reward of ggpi.rewards, or a function of the state that is
                              entered; this runs the code of FILE.py
@@ -18,7 +19,7 @@ from ggpi.data import StateSpec
 from ggpi.rewards import Reward
 from ggpi.storage.objects import load
 
-FORMS = "target:NAME=NUMBER,…,radius=R, features:NAME=WEIGHT,…, saved:DIR or python:FILE.py:NAME"
+FORMS = "target:NAME=NUMBER,…,radius=R, features:NAME=WEIGHT,…, formula:EXPRESSION, saved:DIR or python:FILE.py:NAME"
 
 
 def read_reward(text: str, spec: StateSpec) -> Reward:
@@ -33,6 +34,8 @@ def read_reward(text: str, spec: StateSpec) -> Reward:
         return _target(rest, spec)
     if kind == "features":
         return rewards.features(_named_numbers(rest, spec, ()), spec)
+    if kind == "formula":
+        return rewards.formula(rest, spec)
     if kind == "saved":
         return _a_reward(load(rest), f"{rest} holds")
     if kind == "python":

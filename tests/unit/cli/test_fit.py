@@ -15,13 +15,13 @@ import ggpi
 import ggpi.ghm.spline_flow
 import ggpi.ghm.vae
 import ggpi.learning.losses
-from ggpi.cli import fit_directory as world_file
 from ggpi.cli import fit_environment as own_world
 from ggpi.cli import policy_files
 from ggpi.cli.main import main
 from ggpi.cli.policy_files import read_policies
 from ggpi.data import write_npy, write_npz
 from ggpi.ghm import GHMs
+from ggpi.lab import fit_directory as world_file
 from ggpi.learning.flow_losses import TD2CFM, TDDD
 from ggpi.learning.recipe import Recipe
 from ggpi.policies import direction_policies, pendulum_policies

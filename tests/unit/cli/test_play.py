@@ -15,7 +15,6 @@ from gymnasium.spaces import Box
 import ggpi
 import ggpi.agent.warnings
 from ggpi._jax.batching import stack
-from ggpi.cli.fit_directory import World
 from ggpi.cli.main import main
 from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, table
 from ggpi.envs import opengl
@@ -23,6 +22,7 @@ from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.lab.film import film
+from ggpi.lab.fit_directory import World
 from ggpi.policies.linear import linear_policy
 
 SPEC = ggpi.StateSpec(("place", "speed"), relative=(0,))

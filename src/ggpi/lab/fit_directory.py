@@ -19,9 +19,12 @@ from gymnasium.spaces import Box
 from ggpi.data import StateSpec
 from ggpi.data.spaces import check_action_space, state_reader
 from ggpi.envs.making import make
+from ggpi.ghm.base import GHMs
 from ggpi.lab.cells import as_stored
 from ggpi.storage.arrays import read_json, write_json
 from ggpi.storage.errors import FileError
+from ggpi.storage.objects import Foreign, load
+from ggpi.storage.pretrained import WEIGHTS
 from ggpi.storage.reading import abbreviate, as_file_errors, short
 
 FORMAT = "ggpi world 1"
@@ -206,3 +209,28 @@ def trusted(world: World, named: str | None, directory: Path) -> World:
         f"{short(module)} would run its code; if you know it, say so: "
         f"ggpi play {directory} --env {short(world.env)} …"
     )
+
+
+def read_models(path: Path) -> GHMs:
+    """Models that `ggpi.save` wrote, or those in the directory of a finished `ggpi.fit`."""
+    inner = path / "models" if (path / "models").is_dir() else path
+    if not (inner / "about.json").exists():
+        unfinished = (path / "metrics.jsonl").exists() or (path / "world.json").exists()
+        hint = "a fit that is not finished: give the same command again" if unfinished else "no models"
+        raise ValueError(f"{path} holds {hint}; expected a directory that ggpi fit or ggpi.save wrote")
+    ghms = load(inner)
+    if not isinstance(ghms, GHMs):
+        raise ValueError(f"{path} holds a {type(ghms).__name__}, not models of policies")
+    lacking = [policy.name for policy in ghms.policies if isinstance(policy, Foreign)]
+    if lacking:
+        raise ValueError(
+            f"{path} was saved without the code of {', '.join(lacking)}; call ggpi.diagnose with the policies"
+        )
+    return ghms
+
+
+def shipped(directory: Path) -> Path:
+    """The directory; or that of shipped models, such as "ant-ghms", if there is none of this name."""
+    inside = WEIGHTS / directory
+    is_name = not directory.exists() and len(directory.parts) == 1 and (inside / "world.json").exists()
+    return inside if is_name else directory

@@ -1,0 +1,59 @@
+"""The worlds of a studio: loaded when they are first opened, once for all sessions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ggpi.studio.worlds import World
+
+Make = Callable[[], World]
+
+
+def four_rooms() -> World:
+    """Exact models of four policies."""
+    from ggpi.studio.grid import grid_world
+
+    return grid_world()
+
+
+def directory(path: Path | str, name: str | None = None, env: str | None = None) -> Make:
+    """What makes the world of a directory of `ggpi fit`, or of shipped models."""
+
+    def make() -> World:
+        from ggpi.studio.fitted import fitted_world
+
+        return fitted_world(Path(path), name, env)
+
+    return make
+
+
+WORLDS: Mapping[str, Make] = {
+    "four-rooms": four_rooms,
+    "point-mass": directory("point-mass-ghms", "point-mass"),
+    "maze": directory("maze-ghms", "maze"),
+    "ant": directory("ant-ghms", "ant"),
+}
+"""Those that come with the package."""
+
+
+class Catalogue:
+    """Worlds by name."""
+
+    def __init__(self, worlds: Mapping[str, Make]):
+        self._make, self._made = dict(worlds), dict[str, World]()
+        self._locks = {name: threading.Lock() for name in worlds}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._make)
+
+    def open(self, name: str) -> World:
+        """The world of a name; raises for one that is not listed, or that cannot be made."""
+        if name not in self._make:
+            raise ValueError(f"there is no world {name[:40]!r}; there are {', '.join(self._make)}")
+        with self._locks[name]:
+            if name not in self._made:
+                self._made[name] = self._make[name]()
+            return self._made[name]

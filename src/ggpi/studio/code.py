@@ -1,0 +1,61 @@
+"""What is clicked is code: the Python and the command that do the same."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+
+from ggpi.studio.decisions import Settings
+from ggpi.studio.worlds import World
+
+HEAD = "import jax\nimport numpy as np\n\nimport ggpi\n\n"
+
+
+def python(world: World, settings: Settings, formula: str, state: np.ndarray) -> str:
+    """A script that makes the plan on the page."""
+    ghms = world.models(settings.gamma, settings.alpha)
+    alpha = settings.alpha or ghms.alphas[0]
+    fields = {
+        "gamma": f"{ghms.gamma:g}",
+        "alpha": repr(float(alpha)),
+        "formula": repr(formula),
+        "names": repr(world.names),
+        "state": np.array2string(np.asarray(state), separator=", ", precision=4, max_line_width=90),
+    }
+    made = world.code
+    for name, value in fields.items():
+        made = made.replace("{" + name + "}", value)
+    return (
+        HEAD + made + _agent(settings, float(alpha)) + "print(plan.gsps[int(plan.best)].name(ghms.names))\n"
+    )
+
+
+def _agent(settings: Settings, alpha: float) -> str:
+    options = f"num_samples={settings.samples}"
+    if settings.depth == 0:
+        return (
+            "graph  = ggpi.jumpy_graph(ghms, states, key=jax.random.key(0))  # states: an array of visited ones\n"
+            f'agent  = ggpi.GGPIAgent(ghms, reward, depth="inf", graph=graph, {options})\n'
+            "plan   = agent.plan(state, key=jax.random.key(0))\n"
+        )
+    if settings.planner == "beam":
+        search = f"BeamSearch(depth={settings.depth}, alphas={alpha!r}, num_samples={settings.samples})"
+        options = f"planner=ggpi.planning.{search}"
+    else:
+        options = f'depth={settings.depth}, {options}, first_actions="head"'
+    if settings.planner == "halving":
+        options += ", planner=ggpi.planning.SequentialHalving(2000)"
+    return (
+        f"agent  = ggpi.GGPIAgent(ghms, reward, {options})\n"
+        "plan   = agent.plan(state, key=jax.random.key(0))\n"
+    )
+
+
+def command(world: World, settings: Settings, formula: str) -> str:
+    """The command that plays episodes with these settings; empty where there is none."""
+    if world.directory is None or settings.depth == 0:
+        return ""
+    reward = shlex.quote(f"formula:{formula}")
+    words = f"ggpi play {shlex.quote(world.directory)} --reward {reward}"
+    return f"{words} --depth {settings.depth} --samples {settings.samples}"

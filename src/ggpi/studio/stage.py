@@ -1,0 +1,246 @@
+"""What one page sees: a world, agents in it, their plans, and answers to questions about them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ggpi.planning.landmarks import interpolation
+from ggpi.rewards import as_reward
+from ggpi.studio import code, explaining
+from ggpi.studio.catalogue import Catalogue
+from ggpi.studio.decisions import PLANNERS, Decider, Settings, decide, decider, random_key
+from ggpi.studio.episodes import Episode
+from ggpi.studio.outbox import Outbox
+from ggpi.studio.protocol import Change, binary_frame, text_frame
+from ggpi.studio.worlds import World, about
+from ggpi.switching import compositions
+
+
+class Stage:
+    """Agents in a world; every method tells the page what it changed."""
+
+    def __init__(self, catalogue: Catalogue, outbox: Outbox):
+        self.catalogue, self.outbox = catalogue, outbox
+        self.world: World | None = None
+        self.formula, self.settings, self.second = "", Settings(2), -1
+        self.speed, self.repeat, self.is_playing = 1.0, False, False
+        self.episodes: list[Episode] = []
+        self.seed = 0
+        self.tally: list[dict[str, int]] = []
+        self.deciders: dict[Settings, Decider] = {}
+        self.is_stale, self.due = False, 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """There is something to plan, now or when it is time for the next step."""
+        return self.is_stale or (self.is_playing and bool(self.episodes))
+
+    def say(self, kind: str, **fields: Any) -> None:
+        """A message to the page."""
+        self.outbox.put(text_frame(kind, **fields), "status" if kind == "status" else None)
+
+    def stop(self, text: str) -> None:
+        """After an error, which the page shows."""
+        self.is_playing = self.is_stale = False
+        self.say("error", text=text)
+        self.say("status", text="")
+
+    def open(self, name: str) -> None:
+        """Shows a world with its own first settings."""
+        self.say("status", text=f"Opening {name[:40]}")
+        world = self.catalogue.open(name)
+        self.world, self.formula, self.settings = world, world.formula, Settings(2, samples=world.samples)
+        self.second = -1
+        self.deciders, self.is_playing, self.seed = {}, False, 0
+        self.outbox.put(text_frame("world", **about(world), planners=PLANNERS))
+        self.begin(0)
+        self.say("status", text="")
+
+    def opened(self) -> World:
+        """The world; raises before one is open."""
+        if self.world is None:
+            raise ValueError("no world is open yet")
+        return self.world
+
+    def change(self, message: Change) -> None:
+        """Other settings; those that the models do not allow leave the old ones in force."""
+        world = self.opened()
+        changes = {
+            name: value
+            for name in ("depth", "planner", "samples", "gamma", "alpha")
+            if (value := getattr(message, name)) is not None
+        }
+        if changes.get("planner", PLANNERS[0]) not in PLANNERS:
+            raise ValueError(f"the planner is one of {', '.join(PLANNERS)}")
+        settings = replace(self.settings, **changes)
+        formula = self.formula if message.formula is None else message.formula
+        world.reward(formula)
+        world.models(settings.gamma, settings.alpha)
+        if 0 in (settings.depth, message.second) and world.landmarks is None:
+            raise ValueError(
+                "the closed loop needs landmarks, which this world has none of: choose depth 1, 2 or 3"
+            )
+        if formula != self.formula or changes:
+            self.is_stale = True
+        self.formula, self.settings = formula, settings
+        self.speed = self.speed if message.speed is None else message.speed
+        self.repeat = self.repeat if message.repeat is None else message.repeat
+        if message.second is not None and message.second != self.second:
+            self.second = message.second
+            self.begin(self.seed)
+        self.deciders = (
+            {own: made.with_reward(world.reward(formula)) for own, made in self.deciders.items()}
+            if message.formula is not None
+            else self.deciders
+        )
+        self.tell_settings()
+
+    def tell_settings(self) -> None:
+        """The settings in force, and the code that does the same."""
+        world = self.opened()
+        state = self.episodes[0].body.state
+        self.say(
+            "settings",
+            formula=self.formula,
+            depth=self.settings.depth,
+            second=self.second,
+            planner=self.settings.planner,
+            samples=self.settings.samples,
+            gamma=self.settings.gamma or world.ghms.gamma,
+            alpha=self.settings.alpha or world.ghms.alphas[0],
+            speed=self.speed,
+            repeat=self.repeat,
+            python=code.python(world, self.settings, self.formula, state),
+            command=code.command(world, self.settings, self.formula),
+        )
+
+    def begin(self, seed: int) -> None:
+        """A new episode of every agent, from the same start."""
+        world = self.opened()
+        self.seed = seed
+        depths = [self.settings.depth] + [self.second] * (self.second >= 0)
+        self.episodes = [Episode(world, world.body(seed), seed, i) for i in range(len(depths))]
+        if len(self.tally) != len(depths) or seed == 0:
+            self.tally = [{"reached": 0, "episodes": 0} for _ in depths]
+        self.is_stale = True
+        self.tell_settings()
+
+    def put(self, x: float, y: float) -> None:
+        """The agents at a place, in a new episode."""
+        self.opened()
+        if not all(episode.put(x, y) for episode in self.episodes):
+            raise ValueError("the agent cannot be put there")
+        self.is_stale = True
+        self.tell_settings()
+
+    def settings_of(self, agent: int) -> Settings:
+        """How an agent plans: the second one only has another depth."""
+        return self.settings if agent == 0 else replace(self.settings, depth=self.second)
+
+    def decider_of(self, agent: int) -> Decider:
+        """The agent itself, made when it is first needed."""
+        world, settings = self.opened(), self.settings_of(agent)
+        if settings not in self.deciders:
+            what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
+            self.say("status", text=f"Preparing {what}")
+            made = decider(world, settings, world.reward(self.formula))
+            decide(made, world, self.episodes[agent].body.state, key=random_key(0, 0, 0))  # compiles
+            self.deciders[settings] = made
+        return self.deciders[settings]
+
+    def plan_and_move(self) -> None:
+        """Plans that are out of date, or one step if it is time for it."""
+        if self.is_stale and self.episodes:
+            self.is_stale = False
+            for i, episode in enumerate(self.episodes):
+                self.show(i, episode, self.decider_of(i))
+            self.say("status", text="")
+            self.show_reward()
+            self.show_values()
+        elif self.is_playing and self.episodes and time.monotonic() >= self.due:
+            self.move()
+
+    def move(self) -> None:
+        """One step of every agent, and its next plan."""
+        world, begun = self.opened(), time.monotonic()
+        for i, episode in enumerate(self.episodes):
+            chosen = self.decider_of(i)
+            if episode.decision is None:
+                self.show(i, episode, chosen)
+            episode.step(as_reward(chosen.agent.reward))
+            self.show(i, episode, chosen)
+        self.due = max(begun + (world.seconds / self.speed if self.speed else 0.0), time.monotonic() - 1.0)
+        if all(episode.is_over for episode in self.episodes):
+            self.finish()
+
+    def finish(self) -> None:
+        """Counts successes, and starts again if the page wants that."""
+        for i, episode in enumerate(self.episodes):
+            if not episode.is_counted:
+                episode.is_counted = True
+                self.tally[i]["episodes"] += 1
+                self.tally[i]["reached"] += episode.reached is not None
+        self.say("tally", tally=self.tally)
+        if self.repeat:
+            self.begin(self.seed + 1)
+
+    def show(self, agent: int, episode: Episode, chosen: Decider) -> None:
+        """A moment of an agent's episode, after a new decision in it."""
+        episode.decide(chosen, random_key(self.seed, agent, episode.t))
+        header, arrays = episode.moment()
+        frame = binary_frame("moment", arrays, **header, agent=agent, tally=self.tally)
+        self.outbox.put(frame, f"moment {agent}")
+
+    def show_reward(self) -> None:
+        """The reward on the map, of a body at rest."""
+        world = self.opened()
+        states, size = world.raster
+        found = world.reward_at(self.formula, states)
+        arrays = {"places": world.place(states), "values": found}
+        self.outbox.put(binary_frame("rewards", arrays, formula=self.formula, size=size), "rewards")
+
+    def show_values(self) -> None:
+        """V on the map, where an agent plans in the closed loop."""
+        world = self.opened()
+        chosen = [
+            self.decider_of(i).agent for i in range(len(self.episodes)) if self.settings_of(i).depth == 0
+        ]
+        if not chosen:
+            self.outbox.put(binary_frame("values", {}), "values")
+            return
+        graph, (states, size) = chosen[0].graph, world.raster
+        assert graph is not None
+        v = graph.solve(as_reward(chosen[0].reward))
+        rows, apart = graph.atlas.nearest(jnp.asarray(states))
+        found = np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))
+        arrays = {"places": world.place(states), "values": found}
+        self.outbox.put(binary_frame("values", arrays, size=size), "values")
+
+    def explain(self, agent: int, t: int) -> None:
+        """The plans of an earlier moment, compared."""
+        world = self.opened()
+        if agent >= len(self.episodes) or t >= len(self.episodes[agent].history):
+            raise ValueError(f"there is no moment {t} of agent {agent + 1} yet")
+        self.say("status", text="Comparing plans with simulation")
+        state, followed = self.episodes[agent].history[t]
+        chosen, settings = self.decider_of(agent), self.settings_of(agent)
+        ghms = chosen.agent.ghms
+        gsps = compositions(len(ghms.policies), settings.depth or 2, settings.alpha or ghms.alphas[0])
+        key = random_key(self.seed, agent, t)
+        found = explaining.explain(world, chosen, gsps, followed if settings.depth else (), state, key=key)
+        self.say("explained", agent=agent, t=t, **found)
+        self.say("status", text="")
+
+    def diagnose(self) -> None:
+        """The models beside simulation, where the first agent is."""
+        world = self.opened()
+        self.say("status", text="Comparing models with simulation")
+        ghms = world.models(self.settings.gamma, self.settings.alpha)
+        rows, places = explaining.diagnose(world, ghms, self.episodes[0].body.state)
+        self.outbox.put(binary_frame("diagnosed", {"places": places}, models=rows))
+        self.say("status", text="")

@@ -1,0 +1,46 @@
+// Files of what the page shows: the map, the plans, the episode, and its numbers.
+import { encode } from "./gif.js";
+
+const FRAMES = 120;
+
+export function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+export function png(map) {
+  return new Promise((resolve) => { map.paint(); map.canvas.toBlob(resolve, "image/png"); });
+}
+
+export function svg(host) {
+  const copy = host.querySelector("svg").cloneNode(true), style = document.createElementNS("http://www.w3.org/2000/svg", "style");
+  style.textContent = "text{font:12.5px sans-serif;fill:#1f2328}.faint{fill:#59616b}.link{fill:none;stroke:#8a929c}.whisker{stroke:#1f2328}.back{fill:none}";
+  copy.prepend(style);
+  return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
+}
+
+export function json(app) {
+  const plain = ({ places, poses, nodes, arrays, placesShape, posesShape, ...rest }) => rest;
+  const content = { format: "ggpi studio episode 1", world: app.world.name, policies: app.world.policies, settings: app.settings, agents: app.agents.map(({ moments }) => moments.map(plain)) };
+  return new Blob([JSON.stringify(content, null, 1)], { type: "application/json" });
+}
+
+// The episode of the first agent, at most FRAMES pictures of it, drawn by the map itself.
+export async function gif(app, report) {
+  const map = app.maps[0], { moments } = app.agents[0], width = 480, height = Math.round(480 * map.canvas.clientHeight / map.canvas.clientWidth);
+  const sheet = new OffscreenCanvas(width, height), pen = sheet.getContext("2d", { willReadFrequently: true }), every = Math.ceil(moments.length / FRAMES), pictures = [];
+  const kept = { ...map.scene };
+  for (let i = 0; i < moments.length; i += every) {
+    Object.assign(map.scene, { moment: moments[i], trail: moments.slice(0, i + 1), selected: 0 });
+    map.paint(pen, width / map.canvas.clientWidth);
+    pictures.push(pen.getImageData(0, 0, width, height));
+    report(i / moments.length);
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  map.scene = kept;
+  map.draw();
+  return encode(pictures, width, height, Math.max(1000 * app.world.seconds * every, 40));
+}

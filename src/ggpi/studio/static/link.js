@@ -1,0 +1,42 @@
+// The WebSocket to the server: messages out, frames in, and a new connection when the old one is lost.
+const decoder = new TextDecoder();
+
+export function decode(buffer) {
+  const size = new DataView(buffer).getUint32(0, true);
+  const header = JSON.parse(decoder.decode(new Uint8Array(buffer, 4, size)));
+  let at = 4 + size;
+  for (const { name, shape } of header.arrays) {
+    const count = shape.reduce((a, b) => a * b, 1);
+    header[name === "values" ? "numbers" : name] = new Float32Array(buffer, at, count);
+    header[`${name}Shape`] = shape;
+    at += 4 * count;
+  }
+  return header;
+}
+
+export class Link {
+  constructor(onFrame, onState) {
+    this.onFrame = onFrame;
+    this.onState = onState;
+    this.wait = 300;
+    this.connect();
+  }
+
+  connect() {
+    const token = new URLSearchParams(location.search).get("token") ?? "";
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    this.socket = new WebSocket(`${scheme}://${location.host}/ws?token=${encodeURIComponent(token)}`);
+    this.socket.binaryType = "arraybuffer";
+    this.socket.onopen = () => { this.wait = 300; this.onState("open"); };
+    this.socket.onmessage = ({ data }) => this.onFrame(typeof data === "string" ? JSON.parse(data) : decode(data));
+    this.socket.onclose = ({ reason }) => {
+      this.onState("lost", reason);
+      setTimeout(() => this.connect(), this.wait);
+      this.wait = Math.min(2 * this.wait, 5000);
+    };
+  }
+
+  send(type, fields = {}) {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ type, ...fields }));
+  }
+}

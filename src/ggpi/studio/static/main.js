@@ -1,0 +1,359 @@
+// The page: what the server says becomes pictures, what one clicks becomes messages.
+import { showDiagnosed, showExplained } from "./explain.js";
+import * as files from "./export.js";
+import { listen } from "./gestures.js";
+import { Link } from "./link.js";
+import { Map, View } from "./map.js";
+import { fromText, toText } from "./paint.js";
+import { colour } from "./palette.js";
+import { drawPlans, named, said } from "./plans.js";
+
+const $ = (id) => document.getElementById(id);
+const KEPT = 800;
+const view = new View();
+
+const app = {
+  world: null, settings: null, shapes: [], formula: "", tool: "disc", sign: 1, isPlaying: false, isReplay: false,
+  agents: [], maps: [new Map($("map-0"), view), new Map($("map-1"), view)], body: null, scrub: null, selected: 0,
+  rewardChanged, put: ([x, y]) => link.send("put", { x, y }),
+};
+globalThis.studio = app;  // for the curious, and for tests
+app.maps.forEach((map) => listen(map, app));
+const link = new Link(received, connected);
+
+// ---- what the server says
+
+function received(frame) {
+  const answer = {
+    hello, world: opened, settings: settled, moment: moved, status: ({ text }) => busy(text), error: ({ text }) => complain(text),
+    rewards: (raster) => { app.maps.forEach((map) => { map.scene.rewards = raster; map.draw(); }); },
+    values: (raster) => { app.maps.forEach((map) => { map.scene.values = raster.numbers ? raster : null; map.draw(); }); },
+    tally: ({ tally }) => showTally(tally),
+    explained: (found) => { showExplained($("explained"), found, app.world.policies); select("why"); },
+    diagnosed: (found) => showDiagnosed($("diagnosed"), found, app.world.policies),
+  }[frame.type];
+  answer?.(frame);
+}
+
+function hello({ worlds, replay }) {
+  app.isReplay = replay;
+  $("world").replaceChildren(...worlds.map((name) => new Option(name.replaceAll("-", " "), name)));
+  if (replay) { busy(""); complain("A recording: nothing can be changed.", true); return; }
+  const wanted = new URLSearchParams(location.hash.slice(1)), name = wanted.get("world");
+  app.wanted = app.world ? linkFields() : wanted;
+  link.send("open", { world: app.world?.name ?? (worlds.includes(name) ? name : worlds[0]) });
+}
+
+function opened(world) {
+  app.world = world;
+  app.agents = [];
+  app.scrub = null;
+  $("world").value = world.name;
+  $("names").textContent = world.names.length > 8 ? `${world.names.slice(0, 6).join(", ")}, …` : world.names.join(", ");
+  $("names").title = world.names.join(", ");
+  $("planner").replaceChildren(...world.planners.map((name) => new Option(name, name)));
+  for (const button of document.querySelectorAll('[data-depth="0"]')) button.disabled = !world.closed_loop;
+  $("second").querySelector('[value="0"]').disabled = !world.closed_loop;
+  document.querySelector('[data-tool="put"]').disabled = !world.put;
+  $("diagnose").disabled = !world.simulator;
+  for (const [id, isFree] of [["gamma", world.free], ["alpha", world.free]]) { $(id).disabled = !isFree; $(id).closest(".field").toggleAttribute("data-fixed", !isFree); $(id).title = isFree ? "" : "fixed by the models"; }
+  for (const host of ["explained", "diagnosed"]) $(host).replaceChildren();
+  view.fit(world.bounds);
+  for (const map of app.maps) map.scene = { walls: world.walls, shapes: app.shapes, trail: [], axes: world.axes, isGrid: world.grid, isBounded: world.put && !world.geometry, isAlike: world.put };
+  document.title = `${world.title} · ggpi studio`;
+  const fields = app.wanted;
+  app.wanted = null;
+  if (fields?.has("reward")) link.send("change", changeOf(fields));
+  if (world.geometry) openBody(world); else app.body = null;
+  arrange();
+}
+
+function settled(settings) {
+  const first = !app.settings || app.settings.formula !== settings.formula;
+  app.settings = settings;
+  if (first && toText(app.shapes, app.formula) !== settings.formula) {
+    ({ shapes: app.shapes, formula: app.formula } = fromText(settings.formula));
+    if (document.activeElement !== $("formula")) $("formula").value = app.formula;
+  }
+  for (const button of $("depth").children) { const isIt = Number(button.dataset.depth) === settings.depth; button.setAttribute("aria-checked", isIt); button.tabIndex = isIt ? 0 : -1; }
+  for (const name of ["second", "planner", "speed"]) $(name).value = String(settings[name]);
+  for (const name of ["samples", "gamma", "alpha"]) { if (document.activeElement !== $(name)) $(name).value = settings[name]; $(`${name}-said`).textContent = said(settings[name]); }
+  $("repeat").checked = settings.repeat;
+  $("python").textContent = settings.python;
+  $("command").textContent = settings.command;
+  $("command-part").hidden = !settings.command;
+  $("no-command").hidden = Boolean(settings.command);
+  complain("");
+  shareInAddress();
+  arrange();
+}
+
+function moved(moment) {
+  const agent = (app.agents[moment.agent] ??= { moments: [] });
+  if (moment.t === 0 || (agent.moments.length && moment.t < agent.moments.at(-1).t)) agent.moments = [];
+  const i = agent.moments.findLastIndex(({ t }) => t === moment.t);
+  if (i >= 0) agent.moments[i] = moment; else agent.moments.push(moment);
+  if (agent.moments.length > KEPT) agent.moments.shift();
+  agent.isLive = true;
+  if (moment.agent === 0) pace(moment);
+  if (app.scrub !== null && app.isPlaying) app.scrub = null;
+  showTally(moment.tally);
+  if (moment.agent === 0 && app.body && moment.poses) app.body.move(moment.poses, moment.posesShape, moment.policy, moment.t ? app.world.seconds / Math.max(app.settings.speed || 4, 0.1) : 0.01);
+  app.selected = 0;
+  show();
+}
+
+// ---- pictures
+
+function arrange() {
+  const count = app.settings?.second >= 0 ? 2 : 1, hasBody = Boolean(app.world?.geometry);
+  $("view-1").hidden = count < 2;
+  $("view-body").hidden = !hasBody;
+  $("views").dataset.count = count + Number(hasBody);
+  app.agents.length = Math.min(app.agents.length, count);
+  show();
+}
+
+async function openBody(world) {
+  try {
+    const { Body } = await import("./ant.js");
+    app.body ??= new Body($("body"));
+    app.body.build(world.geometry, document.documentElement.dataset.theme === "dark");
+    app.body.paint(app.shapes);
+    const now = app.agents[0]?.moments.at(-1);
+    if (now?.poses) app.body.move(now.poses, now.posesShape, now.policy, 0.01);
+  } catch (error) {
+    $("caption-body").textContent = `No three-dimensional view here: ${error.message}`;
+  }
+}
+
+let isDue = false;
+function show() {
+  if (isDue) return;
+  isDue = true;
+  requestAnimationFrame(() => { isDue = false; paint(); });
+}
+
+function paint() {
+  app.maps.forEach((map, i) => {
+    const moments = app.agents[i]?.moments ?? [], at = app.scrub === null ? moments.length - 1 : Math.min(app.scrub, moments.length - 1);
+    Object.assign(map.scene, { shapes: app.shapes, hasFormula: Boolean(app.formula.trim()), moment: moments[at], trail: moments.slice(0, at + 1), selected: i === 0 ? app.selected : 0 });
+    if (moments[at]) $(`caption-${i}`).textContent = caption(moments[at], i);
+    map.draw();
+  });
+  const moments = app.agents[0]?.moments ?? [], now = moments[app.scrub ?? moments.length - 1];
+  strip(moments);
+  $("empty").hidden = Boolean(app.shapes.length || app.formula.trim()) || !app.world;
+  $("empty").textContent = "Click or drag on the map to paint a reward.";
+  if (!now) return;
+  const everyZero = now.plans.every(({ value }) => value === 0);
+  const rounds = now.survivors.length ? ` · survivors ${now.survivors.join(", ")}` : "";
+  $("summary").textContent = `${now.count} plans · ${now.draws.toLocaleString("en")} draws · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
+  drawPlans($("plans"), now, app.world.policies, app.selected, (i) => { app.selected = i; for (const [k, row] of [...$("plans").querySelectorAll(".row")].entries()) row.toggleAttribute("data-selected", rowOf(now, k) === i); app.maps[0].scene.selected = i; app.maps[0].draw(); });
+  if (!app.isPlaying) speak(now);
+}
+
+// The plan in row k of the tree, which is grouped by first policies.
+function rowOf(moment, k) {
+  const groups = new globalThis.Map();
+  moment.plans.forEach(({ policies }, i) => { groups.set(policies[0], [...(groups.get(policies[0]) ?? []), i]); });
+  return [...groups.values()].flat()[k];
+}
+
+function caption(moment, i) {
+  const depth = i ? app.settings.second : app.settings.depth, plan = moment.plans[0];
+  const met = moment.reached === null ? "" : ` · reward met in step ${moment.reached}`;
+  return `${depth ? `depth ${depth}` : "closed loop"} · step ${moment.t} · ${named(plan.policies, app.world.policies)} · return ${said(moment.return)}${met}`;
+}
+
+function strip(moments) {
+  const canvas = $("strip"), ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight, pen = canvas.getContext("2d");
+  canvas.width = width * ratio; canvas.height = height * ratio;
+  pen.scale(ratio, ratio);
+  const each = width / Math.max(moments.length, 40);
+  moments.forEach(({ policy, reward }, i) => {
+    pen.fillStyle = colour(policy);
+    pen.fillRect(i * each, reward > 0 ? 0 : 4, Math.max(each - (each > 4 ? 1 : 0), 0.5), reward > 0 ? height : height - 8);
+  });
+  const at = app.scrub ?? moments.length - 1;
+  $("moment").max = Math.max(moments.length - 1, 0);
+  if (document.activeElement !== $("moment") || app.scrub === null) $("moment").value = at;
+  $("moment").setAttribute("aria-valuetext", `step ${moments[at]?.t ?? 0}`);
+}
+
+function showTally(tally) {
+  if (!tally?.some(({ episodes }) => episodes)) { $("tally").textContent = ""; return; }
+  $("tally").textContent = tally.map(({ reached, episodes }, i) => `${tally.length > 1 ? (i ? "right " : "left ") : ""}${reached}/${episodes}`).join(" · ") + " reached";
+}
+
+// Simulated time per time, over the last two seconds.
+let arrivals = [];
+function pace(moment) {
+  const now = performance.now();
+  if (arrivals.length && moment.t <= arrivals.at(-1).t) arrivals = [];
+  arrivals = [...arrivals.filter((one) => now - one.now < 2000), { now, t: moment.t }];
+  const [first] = arrivals, elapsed = now - first.now;
+  if (!app.isPlaying || elapsed < 700) return;
+  app.rate = (moment.t - first.t) * app.world.seconds * 1000 / elapsed;
+  $("pace").textContent = `${app.rate.toFixed(app.rate < 0.95 ? 2 : 1)}× real time`;
+}
+
+let spokenAt = 0;
+function speak(moment) {
+  if (performance.now() - spokenAt < 1500) return;
+  spokenAt = performance.now();
+  const plan = moment.plans[0];
+  $("spoken").textContent = `Step ${moment.t}. Plan ${named(plan.policies, app.world.policies)}, value ${said(plan.value)}.`;
+}
+
+// ---- what one clicks
+
+let timer = null;
+function rewardChanged() {
+  app.body?.paint(app.shapes);
+  show();
+  if (timer) return;
+  timer = setTimeout(() => { timer = null; link.send("change", { formula: toText(app.shapes, app.formula) }); }, 45);
+}
+
+function busy(text) {
+  clearTimeout(busy.timer);
+  if (text) busy.timer = setTimeout(() => { $("status").textContent = `${text}…`; }, 200);
+  else $("status").textContent = "";
+}
+
+function complain(text, isCalm = false) {
+  $("error").hidden = !text;
+  $("error").textContent = text;
+  if (text && !isCalm) playing(false);
+}
+
+function connected(state, reason) {
+  $("connection").dataset.state = state;
+  $("connection").setAttribute("aria-label", state === "open" ? "Connected" : "Connection lost");
+  $("connection").title = state === "open" ? "connected" : "connecting again";
+  if (state === "lost") { playing(false); complain(reason === "too many pages are open" ? "Too many pages are open: close one." : "The server does not answer. Trying again…", true); } else complain("");
+}
+
+function playing(isPlaying) {
+  app.isPlaying = isPlaying;
+  arrivals = [];
+  if (!isPlaying) $("pace").textContent = "";
+  $("play").textContent = isPlaying ? "Pause" : "Play";
+  $("play").setAttribute("aria-pressed", isPlaying);
+}
+
+const toggle = () => { if (!app.world || app.isReplay) return; app.scrub = null; playing(!app.isPlaying); link.send(app.isPlaying ? "play" : "pause"); };
+const step = () => { app.scrub = null; playing(false); link.send("step"); };
+const reset = () => { app.scrub = null; link.send("reset"); };
+const setDepth = (depth) => link.send("change", { depth });
+
+function choose(tool) {
+  app.tool = tool;
+  for (const button of document.querySelectorAll("[data-tool]")) button.setAttribute("aria-pressed", button.dataset.tool === tool);
+}
+
+$("play").onclick = toggle;
+$("step").onclick = step;
+$("reset").onclick = reset;
+$("world").onchange = () => { playing(false); app.settings = null; app.wanted = null; app.shapes = []; app.formula = ""; $("formula").value = ""; link.send("open", { world: $("world").value }); };
+$("tools").onclick = ({ target }) => {
+  if (target.dataset.tool) choose(target.dataset.tool);
+  if (target.dataset.sign) { app.sign = Number(target.dataset.sign); for (const button of document.querySelectorAll("[data-sign]")) button.setAttribute("aria-pressed", Number(button.dataset.sign) === app.sign); }
+};
+$("fit").onclick = () => { view.fit(app.world.bounds); app.maps.forEach((map) => map.draw()); };
+$("clear").onclick = () => { app.shapes = []; app.formula = $("formula").value = ""; rewardChanged(); };
+$("depth").onclick = ({ target }) => { if (target.dataset.depth && !target.disabled) setDepth(Number(target.dataset.depth)); };
+$("depth").onkeydown = (event) => {
+  const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!move) return;
+  const all = [...$("depth").children].filter((button) => !button.disabled), next = all.at((all.indexOf(event.target) + move) % all.length);
+  next.focus(); next.click(); event.preventDefault();
+};
+for (const name of ["second", "speed"]) $(name).onchange = () => link.send("change", { [name]: Number($(name).value) });
+$("planner").onchange = () => link.send("change", { planner: $("planner").value });
+for (const name of ["samples", "gamma", "alpha"]) {
+  $(name).oninput = () => { $(`${name}-said`).textContent = said(Number($(name).value)); };
+  $(name).onchange = () => link.send("change", { [name]: Number($(name).value) });
+}
+$("repeat").onchange = () => link.send("change", { repeat: $("repeat").checked });
+$("formula").oninput = () => { app.formula = $("formula").value; rewardChanged(); };
+$("moment").oninput = () => { if (app.isPlaying) toggle(); app.scrub = Number($("moment").value); app.selected = 0; show(); };
+$("why").onclick = () => { const moments = app.agents[0]?.moments ?? [], now = moments[app.scrub ?? moments.length - 1]; if (now) { playing(false); link.send("pause"); link.send("explain", { agent: 0, t: now.t }); } };
+$("diagnose").onclick = () => link.send("diagnose");
+$("help").onclick = () => $("keys").showModal();
+
+for (const button of document.querySelectorAll("[data-copy]")) button.onclick = () => copy($(button.dataset.copy).textContent, button);
+for (const button of document.querySelectorAll("[data-export]")) button.onclick = () => exported(button);
+$("share").onclick = () => copy(location.href, $("share"));
+
+async function copy(text, button) {
+  await navigator.clipboard.writeText(text).catch(() => {});
+  const words = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = words === "Copied" ? "Copy" : words; }, 1200);
+}
+
+async function exported(button) {
+  const kind = button.dataset.export, name = `ggpi-${app.world.name}`;
+  if (kind === "png") files.save(await files.png(app.maps[0]), `${name}.png`);
+  if (kind === "svg") files.save(files.svg($("plans")), `${name}-plans.svg`);
+  if (kind === "json") files.save(files.json(app), `${name}.json`);
+  if (kind === "gif") { busy("Drawing the episode"); files.save(await files.gif(app, () => {}), `${name}.gif`); busy(""); }
+}
+
+// ---- tabs, theme, keys
+
+const TABS = ["plans", "why", "models", "code", "export"];
+function select(name) {
+  for (const each of TABS) { const isIt = each === name; $(`tab-${each}`).setAttribute("aria-selected", isIt); $(`tab-${each}`).tabIndex = isIt ? 0 : -1; $(`panel-${each}`).hidden = !isIt; }
+}
+TABS.forEach((name, i) => {
+  $(`tab-${name}`).onclick = () => select(name);
+  $(`tab-${name}`).onkeydown = ({ key }) => { const move = { ArrowRight: 1, ArrowLeft: -1 }[key]; if (move) { const next = TABS.at((i + move) % TABS.length); select(next); $(`tab-${next}`).focus(); } };
+});
+
+function dress(theme) {
+  document.documentElement.dataset.theme = theme;
+  $("theme").setAttribute("aria-pressed", theme === "dark");
+  $("theme").textContent = theme === "dark" ? "Light" : "Dark";
+  if (app.body && app.world?.geometry) { app.body.build(app.world.geometry, theme === "dark"); app.body.render(); }
+  show();
+}
+$("theme").onclick = () => { const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark"; localStorage.setItem("theme", next); dress(next); };
+dress(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+
+addEventListener("keydown", (event) => {
+  if (event.target.closest("input, select, textarea, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === " " && event.target.closest("button, [role=tab]")) return;
+  const tools = { d: "disc", b: "box", l: "line", e: "erase", p: "put" };
+  if (event.key === " ") toggle();
+  else if (event.key === ".") step();
+  else if (event.key === "n") reset();
+  else if ("1230".includes(event.key)) setDepth(Number(event.key));
+  else if (event.key in tools) choose(tools[event.key]);
+  else return;
+  event.preventDefault();
+});
+addEventListener("resize", show);
+
+// ---- the address holds everything
+
+function linkFields() {
+  const { depth, second, planner, samples, gamma, alpha } = app.settings ?? {};
+  const fields = new URLSearchParams({ world: app.world.name, reward: toText(app.shapes, app.formula) });
+  for (const [name, value] of Object.entries({ depth, second, planner, samples })) if (value !== undefined) fields.set(name, value);
+  if (app.world.free && gamma) { fields.set("gamma", gamma); fields.set("alpha", alpha); }
+  return fields;
+}
+
+function shareInAddress() {
+  history.replaceState(null, "", `${location.pathname}${location.search}#${linkFields()}`);
+}
+
+function changeOf(fields) {
+  const change = { formula: fields.get("reward") };
+  for (const name of ["depth", "second", "samples", "gamma", "alpha"]) if (fields.has(name) && Number.isFinite(Number(fields.get(name)))) change[name] = Number(fields.get(name));
+  if (fields.has("planner")) change.planner = fields.get("planner");
+  return change;
+}

@@ -1,0 +1,77 @@
+// The tree of plans: heads on the left, a row for each plan that starts with them, values with standard errors as bars.
+import { colour } from "./palette.js";
+
+const ROW = 25, WIDTH = 360, BAR = 196, VALUE = 356;
+const SPACE = "http://www.w3.org/2000/svg";
+
+function element(name, attributes = {}, text = "") {
+  const made = document.createElementNS(SPACE, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text) made.textContent = text;
+  return made;
+}
+
+export const named = (policies, names) => policies.map((k) => names[k] ?? `π${k}`).join(" → ");
+
+export function said(number, digits = 3) {
+  if (number === null || number === undefined) return "–";
+  return Math.abs(number) >= 100 ? number.toFixed(0) : number.toPrecision(digits).replace(/\.?0+$/, (zeros) => (zeros.includes(".") ? "" : zeros));
+}
+
+export function drawPlans(host, moment, names, selected, onSelect) {
+  const groups = new globalThis.Map();
+  moment.plans.forEach((plan, i) => { const head = plan.policies[0]; if (!groups.has(head)) groups.set(head, []); groups.get(head).push(i); });
+  const count = moment.plans.length, height = count * ROW + 4;
+  const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "list", "aria-label": "Plans, the chosen one first" });
+  const bounds = moment.plans.flatMap(({ value, stderr }) => [value - (stderr ?? 0), value + (stderr ?? 0)]);
+  const low = Math.min(0, ...bounds), high = Math.max(1e-6, ...bounds), at = (value) => BAR + (VALUE - 62 - BAR) * (value - low) / (high - low);
+  let row = 0;
+  for (const [head, members] of groups) {
+    const top = row * ROW + ROW / 2 + 2;
+    members.forEach((i) => {
+      const plan = moment.plans[i], y = row * ROW + ROW / 2 + 2;
+      const label = `${named(plan.policies, names)}: ${said(plan.value)}${plan.stderr === null ? "" : ` ± ${said(plan.stderr, 2)}`}${plan.chosen ? ", chosen" : ""}`;
+      const line = element("g", { class: "row", role: "listitem", tabindex: "0", "aria-label": label });
+      if (i === selected) line.dataset.selected = "";
+      line.append(element("rect", { class: "back", x: 1, y: y - ROW / 2 + 1, width: WIDTH - 2, height: ROW - 2, rx: 5 }));
+      if (y !== top) line.append(element("path", { class: "link", d: `M 12 ${top + 6} V ${y - 5} q 0 5 5 5 H 24` }));
+      drawSegments(line, plan, names, y, y === top);
+      drawBar(line, plan, y, at, low);
+      const choose = () => onSelect(i);
+      line.addEventListener("pointerenter", choose);
+      line.addEventListener("focus", choose);
+      svg.append(line);
+      row += 1;
+    });
+  }
+  host.replaceChildren(svg);
+}
+
+function drawSegments(line, plan, names, y, isHead) {
+  let x = 12;
+  plan.policies.forEach((policy, level) => {
+    if (level === 0) {
+      if (isHead) line.append(element("circle", { cx: 12, cy: y, r: 5.5, fill: colour(policy) }), weighted(names[policy], 23, y, plan.chosen && plan.policies.length === 1));
+      x = isHead ? 23 + 6.6 * Math.min(names[policy].length, 7) + 6 : 30;
+      return;
+    }
+    line.append(element("path", { class: "link", d: `M ${x - 2} ${y} h 6` }), element("circle", { cx: x + 10, cy: y, r: 4.5, fill: colour(policy) }), weighted(names[policy], x + 18, y, plan.chosen));
+    x += 18 + 6.6 * Math.min(names[policy].length, 7) + 6;
+  });
+  if (plan.policies.length === 1 && !isHead) line.append(element("text", { x: 30, y: y + 4, class: "faint" }, "alone"));
+}
+
+function weighted(text, x, y, isBold) {
+  const short = text.length > 7 ? `${text.slice(0, 6)}…` : text;
+  return element("text", { x, y: y + 4, "font-weight": isBold ? 650 : 400 }, short);
+}
+
+function drawBar(line, plan, y, at, low) {
+  const zero = at(Math.max(0, low)), end = at(plan.value);
+  line.append(element("rect", { x: Math.min(zero, end), y: y - 5, width: Math.max(Math.abs(end - zero), 1), height: 10, rx: 2, fill: colour(plan.policies[0]), opacity: plan.chosen ? 1 : 0.55 }));
+  if (plan.stderr) {
+    const [a, b] = [at(plan.value - plan.stderr), at(plan.value + plan.stderr)];
+    line.append(element("path", { class: "whisker", d: `M ${a} ${y} H ${b} M ${a} ${y - 3} v 6 M ${b} ${y - 3} v 6` }));
+  }
+  line.append(element("text", { x: VALUE, y: y + 4, "text-anchor": "end", "font-weight": plan.chosen ? 650 : 400 }, said(plan.value)));
+}

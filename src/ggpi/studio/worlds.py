@@ -1,0 +1,174 @@
+"""What the studio shows: a world with its models, as a map of two coordinates.
+
+`ggpi.studio.catalogue` makes those that come with the package, and `ggpi.studio.app(worlds=…)` takes others.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ggpi import rewards
+from ggpi._jax.jit import jit
+from ggpi.envs.environment import Dynamics
+from ggpi.ghm.base import GHMs
+from ggpi.planning.graph_building import jumpy_graph
+from ggpi.planning.jumpy_graph import JumpyGraph
+from ggpi.rewards import Formula, Reward, read_formula
+from ggpi.studio.bodies import Body
+from ggpi.types import Numbers
+
+Box = tuple[float, float, float, float]
+"""x and y of two corners."""
+LANDMARKS = 1_500
+RASTER = 48
+"""Cells of a map of values along its longer side."""
+
+
+@jit
+def _values(formula: Formula, places: Numbers) -> Array:
+    return jax.vmap(formula)(places)
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A world and its models.
+
+    Args:
+        name: what the URL calls it.
+        title: what the page calls it.
+        ghms: the models.
+        names: the coordinates that formulas may use.
+        bounds: the part of the plane that the map shows.
+        body: makes an agent's body from a seed.
+        formula: the reward that is painted at first.
+        walls: boxes that nothing enters.
+        plane: the state dimensions on the axes of the map.
+        places: the coordinates of each state of a finite MDP.
+        dynamics: steps states, where that is possible from any of them.
+        at: the state of an agent that is put at (x, y); None where it cannot be.
+        seconds: how long a step takes.
+        max_steps: steps of an episode.
+        samples: samples of each plan, at first.
+        landmarks: states that the closed loop may choose landmarks from.
+        relearn: exact models for another γ and α.
+        code: Python that makes `ghms`, `reward` and `state`.
+        directory: the directory of `ggpi fit`, for commands.
+        geometry: shapes of a body in three dimensions.
+    """
+
+    name: str
+    title: str
+    ghms: GHMs
+    names: tuple[str, ...]
+    bounds: Box
+    body: Callable[[int], Body]
+    formula: str
+    walls: tuple[Box, ...] = ()
+    plane: tuple[int, int] = (0, 1)
+    places: Float[np.ndarray, "S 2"] | None = None
+    dynamics: Callable[[], Dynamics] | None = None
+    at: Callable[[float, float], np.ndarray | None] | None = None
+    seconds: float = 0.1
+    max_steps: int = 150
+    samples: int = 100
+    relearn: Callable[[float, float], GHMs] | None = None
+    landmarks: Callable[[], np.ndarray] | None = None
+    code: str = ""
+    directory: str | None = None
+    geometry: list[dict[str, Any]] | None = None
+    _graphs: dict[tuple[float, float], JumpyGraph] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def place(self, states: Numbers) -> Float[np.ndarray, "*b 2"]:
+        """Where states [..., D], or numbers of states [...], are on the map."""
+        if self.places is not None:
+            return self.places[np.asarray(states, int)]
+        return np.asarray(states, float)[..., self.plane]
+
+    def reward(self, text: str) -> Reward:
+        """A formula as a reward of this world."""
+        read = read_formula(text, self.names)
+        if self.places is None:
+            return rewards.arrival(read)
+        return rewards.arrival(np.asarray(_values(read, self.places.astype(np.float32)), float))
+
+    def reward_at(self, text: str, states: Numbers) -> Float[np.ndarray, "n"]:
+        """The reward of entering states, where it is finite."""
+        read = read_formula(text, self.names)
+        seen = states if self.places is None else self.places[np.asarray(states, int)]
+        return np.asarray(_values(read, jnp.asarray(seen, jnp.float32)))
+
+    def models(self, gamma: float | None, alpha: float | None) -> GHMs:
+        """The models at a discount and a switching probability; None leaves what they were made for."""
+        own = self.ghms
+        gamma, alpha = gamma or own.gamma, alpha or own.alphas[0]
+        if (gamma, alpha) == (own.gamma, own.alphas[0]):
+            return own
+        if self.relearn is not None:
+            return self.relearn(gamma, alpha)
+        if own.network is not None:
+            return own.with_gamma(gamma).with_alpha([alpha])
+        if gamma != own.gamma or alpha not in own.alphas:
+            raise ValueError(f"these models are of γ = {own.gamma:g} and α in {list(own.alphas)}")
+        return own
+
+    def graph(self, ghms: GHMs, alpha: float) -> JumpyGraph:
+        """Jumps between landmarks, made once for all sessions."""
+        if self.landmarks is None:
+            raise ValueError("this world has no landmarks for the closed loop; choose a depth of 1, 2 or 3")
+        with self._lock:
+            if (ghms.gamma, alpha) not in self._graphs:
+                states = self.landmarks()
+                count = min(LANDMARKS, len(np.unique(states, axis=0)))
+                options: dict[str, Any] = {"num_landmarks": count, "alpha": alpha}
+                if self.places is not None:
+                    options |= {"num_neighbours": 1, "num_jumps": 128}
+                self._graphs[ghms.gamma, alpha] = jumpy_graph(ghms, states, key=jax.random.key(0), **options)
+            return self._graphs[ghms.gamma, alpha]
+
+    @cached_property
+    def raster(self) -> tuple[np.ndarray, float]:
+        """States at rest on a regular grid over the map, where they are possible, and the size of a cell."""
+        x0, y0, x1, y1 = self.bounds
+        if self.places is not None:
+            return np.arange(len(self.places)), 1.0
+        step = max(x1 - x0, y1 - y0) / RASTER
+        columns, rows = max(round((x1 - x0) / step), 1), max(round((y1 - y0) / step), 1)
+        x, y = (np.arange(columns) + 0.5) * step + x0, (np.arange(rows) + 0.5) * step + y0
+        found = [self.at(float(a), float(b)) if self.at else None for b in y for a in x]
+        states = np.array([state for state in found if state is not None], np.float32)
+        return states.reshape(-1, len(self.names)), step
+
+
+def about(world: World) -> dict[str, Any]:
+    """What the page needs to draw a world."""
+    ghms = world.ghms
+    is_free = world.relearn is not None or ghms.network is not None
+    return {
+        "name": world.name,
+        "title": world.title,
+        "names": world.names,
+        "axes": [world.names[i] for i in world.plane],
+        "bounds": world.bounds,
+        "walls": world.walls,
+        "policies": ghms.names,
+        "gamma": ghms.gamma,
+        "alphas": ghms.alphas,
+        "free": is_free,
+        "seconds": world.seconds,
+        "max_steps": world.max_steps,
+        "closed_loop": world.landmarks is not None,
+        "put": world.at is not None,
+        "simulator": world.dynamics is not None,
+        "grid": world.places is not None,
+        "geometry": world.geometry,
+    }

@@ -1,0 +1,97 @@
+"""A studio on a free port of this machine, and a client that speaks its protocol."""
+
+import json
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from ggpi.studio.catalogue import directory, four_rooms
+from ggpi.studio.protocol import read_binary
+
+pytest.importorskip("uvicorn", reason="the studio needs its extra: pip install '.[studio]'")
+
+TOKEN = "a-token-for-tests"
+WORLDS = {"four-rooms": four_rooms, "point-mass": directory("point-mass-ghms", "point-mass")}
+PATIENCE = 300
+"""Seconds after which a test gives up: it only catches hangs."""
+
+
+@contextmanager
+def running(**options):
+    """A server in a thread; yields its port and its application."""
+    import uvicorn
+
+    from ggpi.studio.server import app
+
+    made = app(options.pop("worlds", WORLDS), token=TOKEN, **options)
+    server = uvicorn.Server(uvicorn.Config(made, port=0, log_level="warning", ws_max_size=2**14))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+        assert thread.is_alive()
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+
+
+@pytest.fixture(scope="session")
+def port():
+    with running() as port:
+        yield port
+
+
+class Client:
+    """Sends messages, and reads frames until one of a kind."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.seen = []
+
+    def send(self, kind, **fields):
+        self.socket.send(json.dumps({"type": kind, **fields}))
+
+    def next(self):
+        """The next frame, its arrays among its fields."""
+        frame = self.socket.recv(timeout=PATIENCE)
+        if isinstance(frame, str):
+            found = json.loads(frame)
+        else:
+            header, arrays = read_binary(frame)
+            found = header | {f"{name}_array": array for name, array in arrays.items()}
+        self.seen.append(found["type"])
+        return found
+
+    def until(self, kind, where=lambda frame: True):
+        """The next frame of a kind for which something holds; errors are raised unless they are wanted."""
+        while True:
+            found = self.next()
+            assert kind == "error" or found["type"] != "error", found
+            if found["type"] == kind and where(found):
+                return found
+
+    def open(self, world):
+        self.send("open", world=world)
+        about = self.until("world")
+        return about, self.until("moment")
+
+
+@contextmanager
+def connected(port, **options):
+    from websockets.sync.client import connect
+
+    origin = options.pop("origin", f"http://127.0.0.1:{port}")
+    address = f"ws://127.0.0.1:{port}/ws?token={options.pop('token', TOKEN)}"
+    with connect(address, origin=origin, max_size=2**26, **options) as socket:
+        yield Client(socket)
+
+
+@pytest.fixture
+def client(port):
+    with connected(port) as found:
+        assert found.until("hello")["version"] == 1
+        yield found

@@ -1,0 +1,57 @@
+"""What is clicked is code: the Python runs and plans the same, and the command is understood."""
+
+import contextlib
+import io
+import shlex
+
+import numpy as np
+import pytest
+
+from ggpi.cli.main import parser
+from ggpi.studio import code
+from ggpi.studio.catalogue import Catalogue
+from ggpi.studio.decisions import Settings, decide, decider, random_key
+
+from .conftest import WORLDS
+
+CATALOGUE = Catalogue(WORLDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "formula"),
+    [
+        ("four-rooms", Settings(1, samples=300), "disc(11, 2, 0.6)"),
+        ("four-rooms", Settings(1, samples=300, gamma=0.8, alpha=0.25), "disc(11, 2, 0.6) - box(1, 1, 2, 2)"),
+        ("point-mass", Settings(1, samples=40), "x"),
+    ],
+)
+def test_the_code_plans_as_the_page(name, settings, formula):
+    """The best plan is far ahead in each case: right is the way to a reward that grows to the right."""
+    world = CATALOGUE.open(name)
+    state = world.body(0).state
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code.python(world, settings, formula, state), {})
+    chosen = decide(decider(world, settings, world.reward(formula)), world, state, key=random_key(0, 0, 0))
+    names = world.ghms.names
+    assert names[chosen.policy] == "right"
+    assert printed.getvalue().strip() == "right"
+
+
+def test_the_command_is_understood():
+    world = CATALOGUE.open("point-mass")
+    line = code.command(world, Settings(2, samples=50), "disc(1, 2, .5) - .1*abs(vx)")
+    options, rest = parser().parse_known_args(shlex.split(line)[1:])
+    assert not rest and options.reward == "formula:disc(1, 2, .5) - .1*abs(vx)"
+    assert (str(options.models), options.depth, options.samples) == ("point-mass-ghms", 2, 50)
+
+
+def test_a_finite_mdp_and_the_closed_loop_have_no_command():
+    assert code.command(CATALOGUE.open("four-rooms"), Settings(2), "x") == ""
+    assert code.command(CATALOGUE.open("point-mass"), Settings(0), "x") == ""
+
+
+def test_quotes_in_a_formula_stay_inside_its_text():
+    """A formula that is not one never reaches the code; text that did would be quoted."""
+    found = code.python(CATALOGUE.open("four-rooms"), Settings(2), "'); import os  # ", np.asarray(0))
+    assert 'formula  = ggpi.rewards.read_formula("\'); import os  # ",' in found

@@ -1,0 +1,243 @@
+"""The page in a real browser, Debian's Chromium: what one clicks is planned for, at any width, and for everyone."""
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from .conftest import PATIENCE, TOKEN, WORLDS, running
+
+webdriver = pytest.importorskip(
+    "selenium.webdriver", reason="the page is tested with selenium, of the extra dev"
+)
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+AXE = Path(__file__).parents[2] / "data" / "axe" / "axe.min.js"
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --enable-unsafe-swiftshader"
+)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="there is no browser: apt-get install chromium chromium-driver"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def page(browser, port):
+    """The page with its first plan."""
+    found = Page(browser, f"http://127.0.0.1:{port}/?token={TOKEN}")
+    found.load()
+    yield found
+    said = [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+    assert not [line for line in said if "ws://" not in line], said
+
+
+class Page:
+    """What a person does with the page."""
+
+    def __init__(self, browser, address):
+        self.browser, self.address = browser, address
+
+    def load(self, anchor="", width=1440, height=900):
+        self.browser.set_window_size(width, height)
+        self.browser.get("about:blank")
+        self.browser.get(self.address + anchor)
+        self.wait("studio.agents[0]?.moments?.length > 0")
+
+    def ask(self, script):
+        return self.browser.execute_script(f"return {script}")
+
+    def wait(self, script):
+        WebDriverWait(self.browser, PATIENCE, 0.05).until(lambda browser: self.ask(script))
+
+    def find(self, name):
+        return self.browser.find_element(By.CSS_SELECTOR, name)
+
+    def click(self, name):
+        self.find(name).click()
+
+    def drag(self, start, end, tool="disc"):
+        """On the map, in its own coordinates."""
+        self.click(f'[data-tool="{tool}"]')
+        canvas = self.find("#map-0")
+        half = canvas.size["width"] / 2, canvas.size["height"] / 2
+        (x0, y0), (x1, y1) = (self.ask(f"studio.maps[0].toScreen({list(place)})") for place in (start, end))
+        chain = ActionChains(self.browser)
+        chain.move_to_element_with_offset(canvas, round(x0 - half[0]), round(y0 - half[1])).click_and_hold()
+        chain.move_by_offset(round(x1 - x0), round(y1 - y0)).release().perform()
+
+    @property
+    def formula(self):
+        return self.ask("studio.settings.formula")
+
+
+def test_clicking_a_reward_makes_a_plan(page):
+    page.click("#clear")
+    page.wait("studio.settings.formula === '0'")
+    assert page.find("#empty").is_displayed()
+    page.drag((9, 2), (10, 2))
+    page.wait("studio.settings.formula.startsWith('disc(')")
+    page.wait("studio.agents[0].moments.at(-1).plans[0].value > 0")
+    assert page.formula in page.find("#python").get_attribute("textContent")
+    assert len(page.browser.find_elements(By.CSS_SELECTOR, "#plans .row")) == 16
+    page.drag((2, 9), (4, 11), "box")
+    page.wait("studio.settings.formula.includes(' + box(')")
+    page.click('[data-sign="-1"]')
+    page.drag((8, 8), (10, 8), "line")
+    page.wait("studio.settings.formula.includes(' - line(')")
+    page.drag((9, 8), (9, 8), "erase")
+    page.wait("!studio.settings.formula.includes('line(')")
+
+
+def test_the_agent_moves_and_explains_itself(page):
+    page.click("#step")
+    page.wait("studio.agents[0].moments.at(-1).t === 1")
+    page.click("#play")
+    page.wait("studio.agents[0].moments.at(-1).t > 4")
+    page.click("#play")
+    page.click("#why")
+    page.wait("document.querySelectorAll('#explained tbody tr').length > 3")
+    assert "followed" in page.find("#explained").text
+    page.click("#tab-models")
+    page.click("#diagnose")
+    page.wait("document.querySelectorAll('#diagnosed canvas').length === 8")
+
+
+def test_two_agents_side_by_side(page):
+    assert not page.find("#view-1").is_displayed()
+    page.browser.execute_script("second.value = '1'; second.onchange()")
+    page.wait("studio.agents[1]?.moments.length > 0")
+    assert page.find("#view-1").is_displayed()
+    assert page.ask("studio.agents[1].moments[0].count") == 4
+
+
+def test_the_address_holds_everything(page):
+    page.load("#world=point-mass&reward=disc(0.3%2C+0.3%2C+0.2)+%2B+(-abs(vx))&depth=1&samples=40")
+    page.wait("studio.settings.depth === 1 && studio.settings.samples === 40")
+    assert page.formula == "disc(0.3, 0.3, 0.2) + (-abs(vx))"
+    assert page.find("#formula").get_attribute("value") == "-abs(vx)"
+    assert page.ask("studio.shapes.length") == 1
+    assert page.find("#world").get_attribute("value") == "point-mass"
+    assert "ggpi play point-mass-ghms" in page.find("#command").get_attribute("textContent")
+
+
+def test_a_mistake_in_a_formula_is_shown_and_forgotten(page):
+    page.find("#formula").send_keys("exp(")
+    page.wait("!document.getElementById('error').hidden")
+    assert "expected" in page.find("#error").text
+    page.find("#formula").send_keys("-x)")
+    page.wait("document.getElementById('error').hidden")
+
+
+def test_keys_do_what_buttons_do(page):
+    body = page.find("body")
+    body.send_keys("1")
+    page.wait("studio.settings.depth === 1")
+    body.send_keys(".")
+    page.wait("studio.agents[0].moments.at(-1).t === 1")
+    body.send_keys("n")
+    page.wait("studio.agents[0].moments.at(-1).t === 0")
+    count = page.ask("studio.shapes.length")
+    page.find("#map-0").send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ENTER)
+    page.wait(f"studio.shapes.length === {count + 1}")
+    page.find("#map-0").send_keys(Keys.DELETE)
+    page.wait(f"studio.shapes.length === {count}")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everyone_can_use_it(page, theme):
+    """No violation of the rules of axe-core, in any tab."""
+    page.browser.execute_script(f"localStorage.setItem('theme', '{theme}')")
+    page.load()
+    page.browser.execute_script(AXE.read_text("utf-8"))
+    for tab in ("plans", "why", "models", "code", "export"):
+        page.click(f"#tab-{tab}")
+        found = page.browser.execute_async_script(
+            "const done = arguments[0]; axe.run().then(({ violations }) => done(violations.map("
+            "({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 120))])))"
+        )
+        assert found == [], (tab, found)
+
+
+@pytest.mark.parametrize(("width", "height"), [(500, 900), (1024, 768), (3840, 2160)])
+def test_it_fits_any_width(page, width, height):
+    """Chromium's windows are at least 500 wide; the narrowest phones are emulated below."""
+    page.load(width=width, height=height)
+    assert page.ask("document.scrollingElement.scrollWidth <= innerWidth")
+    assert page.ask("document.getElementById('map-0').clientWidth > 240")
+
+
+def test_it_fits_a_phone(page):
+    metrics = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        page.load()
+        assert page.ask("innerWidth") == 360 and page.ask("document.scrollingElement.scrollWidth <= 360")
+        small = page.ask(
+            "[...document.querySelectorAll('button, select')]"
+            ".filter((one) => one.offsetParent && one.offsetHeight < 26)"
+            ".map((one) => one.outerHTML)"
+        )
+        assert small == []
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_it_connects_again(browser):
+    """The server is stopped and started again on the same port; the page resumes with its own reward."""
+    import uvicorn
+
+    from ggpi.studio.server import app
+
+    with running() as port:
+        page = Page(browser, f"http://127.0.0.1:{port}/?token={TOKEN}")
+        page.load()
+        page.find("#formula").send_keys("-0.5*x")
+        page.wait("studio.settings.formula.includes('-0.5*x')")
+    page.wait("document.getElementById('connection').dataset.state === 'lost'")
+    page.browser.execute_script("studio.settings = null; studio.agents = []")
+    server = uvicorn.Server(uvicorn.Config(app(WORLDS, token=TOKEN), port=port, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        page.wait("studio.settings?.formula.includes('-0.5*x') && studio.agents[0]?.moments?.length > 0")
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+
+
+def test_files_are_made_in_the_page(page):
+    """A GIF of the episode starts and ends as GIFs do, and has a picture for each step."""
+    for t in (1, 2, 3):
+        page.click("#step")
+        page.wait(f"studio.agents[0].moments.at(-1).t === {t}")
+    script = (
+        "const done = arguments[0]; import('/static/export.js').then(async (files) => { const blob = await "
+        "files.gif(studio, () => {}); const data = [...new Uint8Array(await blob.arrayBuffer())];"
+        "done([String.fromCharCode(...data.slice(0, 6)), data.at(-1), data.length,"
+        " (await files.json(studio).text()).length])})"
+    )
+    magic, last, size, numbers = page.browser.execute_async_script(script)
+    assert magic == "GIF89a" and last == 0x3B and size > 2_000 and numbers > 500
