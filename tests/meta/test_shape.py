@@ -11,8 +11,8 @@ TREE = shape.Tree()
 UNIT = shape.ROOT / "tests" / "unit"
 MOST_SIBLINGS, MOST_LAYERS, MOST_PUBLIC_NAMES, LONGEST_MODULE = 22, 19, 41, 300
 """`planning` is the eighteenth layer; it and `evaluate_closed_loop` are the 36th and 37th public name, `policy_family`
-and `distil` the 38th and 39th, `jumpy_graph` the 40th, `cluster` the 41st and the 21st sibling; `studio` is the 22nd and
-the nineteenth layer."""
+and `distil` the 38th and 39th, `jumpy_graph` the 40th, `cluster` the 41st and the 21st sibling; `studio` is the 22nd
+and the nineteenth layer."""
 MOST_ANY = 0.05
 MOST_ANY_IN_LIBRARY = 0.05
 MOST_UNTYPED = 0
