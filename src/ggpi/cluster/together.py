@@ -42,7 +42,7 @@ def together(function: Callable[[], Result], count: int, *, threads: int = 1) ->
 
 
 def _result_of_first(ray: Any, members: list[Any], function: Callable[[], Result]) -> Result:
-    """Waits for all; when one fails, the others would wait for it for ever, so its error is raised at once."""
+    """Waits for all; when one fails, the others would wait for it forever, so its error is raised at once."""
     address, shared = ray.get(members[0].address.remote()), ray.put(function)
     calls = [one.call.remote(shared, address, len(members), rank) for rank, one in enumerate(members)]
     left = list(calls)
