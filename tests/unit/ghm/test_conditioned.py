@@ -22,8 +22,8 @@ STATE, ACTION = jnp.array([0.3, -1.0]), jnp.array([0.5])
 
 def fresh_model(config):
     rng = np.random.default_rng(0)
-    states, actions = rng.normal(size=(50, 2)), rng.normal(size=(50, 1))
-    return config.build(fit_frame(states, actions, states + 1, StateSpec(("x", "y")), None), key=KEY)
+    states, actions, moves = rng.normal(size=(50, 2)), rng.normal(size=(50, 1)), rng.normal(1, 1, (50, 2))
+    return config.build(fit_frame(states, actions, states + moves, StateSpec(("x", "y")), None), key=KEY)
 
 
 def network(codes=None, num_models=6):
