@@ -1,5 +1,6 @@
 """One network for all policies and horizons: its models are ordinary ones, and stay within what was trained."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,14 +22,15 @@ STATE, ACTION = jnp.array([0.3, -1.0]), jnp.array([0.5])
 
 def fresh_model(config):
     rng = np.random.default_rng(0)
-    states, actions = rng.normal(size=(50, 2)), rng.normal(size=(50, 1))
-    return config.build(fit_frame(states, actions, states + 1, StateSpec(("x", "y")), None), key=KEY)
+    states, actions, moves = rng.normal(size=(50, 2)), rng.normal(size=(50, 1)), rng.normal(1, 1, (50, 2))
+    return config.build(fit_frame(states, actions, states + moves, StateSpec(("x", "y")), None), key=KEY)
 
 
 def network(codes=None, num_models=6):
     """A network whose field is not 0 everywhere, as that of fresh weights."""
     model = fresh_model(ggpi.FlowMatchingConfig(width=16, depth=2))
-    model = jax.tree.map(lambda leaf: leaf + 0.1 * jax.random.normal(KEY, leaf.shape), model)
+    noisy = jax.tree.map(lambda leaf: leaf + 0.1 * jax.random.normal(KEY, leaf.shape), model.network)
+    model = eqx.tree_at(lambda model: model.network, model, noisy)
     codes = jnp.eye(3) if codes is None else jnp.asarray(codes)
     return conditioned(model, codes, 0.95, num_models, key=KEY)
 
