@@ -18,7 +18,7 @@ from ggpi.cluster.on_ray import AHEAD
 NUMBERS = range(12)
 
 
-@pytest.fixture(scope="module", params=["local", "processes:2", "ray"])
+@pytest.fixture(scope="module", params=["local", "processes:2", pytest.param("ray", marks=pytest.mark.slow)])
 def executor(request):
     if request.param == "ray":
         pytest.importorskip("ray")

@@ -149,6 +149,7 @@ def test_two_agents_start_together(client):
     assert moments[0]["place"] == moments[1]["place"] and moments[1]["count"] == 4
 
 
+@pytest.mark.slow
 def test_the_closed_loop_shows_values(client):
     client.open("four-rooms")
     client.send("change", depth=0)
@@ -256,6 +257,7 @@ def test_threads_end_with_their_pages():
         assert json.loads(fetch(port, "/health")[2])["sessions"] == 0
 
 
+@pytest.mark.slow
 def test_a_page_that_does_not_read_slows_no_other(port):
     """Its frames are dropped: the other one sees its episode move on, and the queue stays short."""
     with connected(port, max_queue=1) as lazy, connected(port) as other:
@@ -266,6 +268,7 @@ def test_a_page_that_does_not_read_slows_no_other(port):
         assert other.until("moment", lambda frame: frame["t"] >= 200)
 
 
+@pytest.mark.slow
 def test_fuzzed_messages_never_break_a_session(client):
     """Texts near the protocol; at the end the session still answers. `tests/fuzz/studio.py` sends more."""
     rng = random.Random(0)
