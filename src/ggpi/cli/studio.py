@@ -7,7 +7,7 @@ from pathlib import Path
 from ggpi.cli.own_modules import find_own_modules
 from ggpi.progress import waiting
 
-HELP, USAGE = "click a reward in the browser, watch plans and the agent", "[DIR] [options]"
+HELP, USAGE = "click a reward in the browser, watch plans and the agent", "[options]"
 EXAMPLES = """\
 examples:
   ggpi studio                                     four rooms; the page has the other worlds
