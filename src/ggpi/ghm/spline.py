@@ -35,7 +35,7 @@ def bend(raw: Float[Array, "r n"], x: Vector, interval: float) -> tuple[Vector, 
     """y and log dy/dx of x on [−interval, interval]; raw numbers of zero give the identity."""
     widths, heights, slopes = _parts(raw)
     at, inside = _bin(widths, heights, slopes, x, interval)
-    xi = (jnp.clip(x, -interval, interval) - at.x) / at.width
+    xi = jnp.clip((jnp.clip(x, -interval, interval) - at.x) / at.width, 0.0, 1.0)
     s = at.height / at.width
     y = at.y + at.height * xi * (s * xi + at.left * (1 - xi)) / _denominator(at, s, xi)
     return jnp.where(inside, y, x), jnp.where(inside, _log_slope(at, s, xi), 0.0)
@@ -46,11 +46,12 @@ def unbend(raw: Float[Array, "r n"], y: Vector, interval: float) -> Vector:
     widths, heights, slopes = _parts(raw)
     swapped, inside = _bin(heights, widths, slopes, y, interval)
     at = swapped._replace(x=swapped.y, width=swapped.height, y=swapped.x, height=swapped.width)
-    rise = jnp.clip(y, -interval, interval) - at.y
+    rise = jnp.clip(jnp.clip(y, -interval, interval) - at.y, 0.0, at.height)
     s = at.height / at.width
     curved = rise * (at.left + at.right - 2 * s)
     a, b, c = at.height * (s - at.left) + curved, at.height * at.left - curved, -s * rise
-    xi = -2 * c / (b + jnp.sqrt(b**2 - 4 * a * c))
+    root = jnp.sqrt(jnp.maximum(b**2 - 4 * a * c, 1e-30))  # negative by rounding only
+    xi = -2 * c / (b + root)
     return jnp.where(inside, at.x + xi * at.width, y)
 
 
