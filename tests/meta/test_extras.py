@@ -54,12 +54,17 @@ assert [event.step for event in events.Scalars("loss")] == [1]
 """
 BEFORE = {"data": RECORDED}
 AFTER = {"ant": REACHER, "tensorboard": CURVES}
-LEFT = {"video": "out.mp4", "ant": "ant/figure.png", "box2d": "lander/figure.png"}
+LEFT = {
+    "video": "out.mp4",
+    "ant": "ant/figure.png",
+    "box2d": "lander/figure.png",
+    "ogbench": "mazes/figure.png",
+}
 """What a command leaves behind, if not `results`."""
 
 
 def test_every_extra_for_users_is_documented():
-    assert {extra for extra, _ in ROWS} == {"ant", "box2d", "maze", "data", "video", "tensorboard"}
+    assert {extra for extra, _ in ROWS} == {"ant", "box2d", "maze", "ogbench", "data", "video", "tensorboard"}
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 LOCKED = {
     "requirements.lock": [
         *PROJECT["dependencies"],
-        *(r for e in ("ant", "data", "dev", "maze") for r in EXTRAS[e]),
+        *(r for e in ("ant", "data", "dev", "maze", "ogbench") for r in EXTRAS[e]),
     ],
     "requirements-docs.lock": EXTRAS["docs"],
     "requirements-sb3.lock": EXTRAS["sb3"],

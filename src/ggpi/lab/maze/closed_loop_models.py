@@ -1,14 +1,18 @@
 """Models and graphs of `maze-closed-loop`: eight directions, one flow-matching network, landmarks of the data."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import jax
 import numpy as np
 
+from ggpi.data import StateSpec
 from ggpi.data.transitions import Transitions
 from ggpi.envs import GymVectorEnv
 from ggpi.envs.directions import DIAGONALS, DIRECTIONS
+from ggpi.envs.environment import Confined
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
@@ -22,6 +26,7 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.policies.linear import LinearPolicy, maze_policies
 from ggpi.rollout.collection import collect
+from ggpi.types import Policy
 
 GAMMA, ALPHA = 0.99, 0.3
 """Jumps of β = 0.693 last 3 steps in the mean, up to 1.3 cells, and a target counts from 100 steps away."""
@@ -77,18 +82,40 @@ def _data(name: str, num_transitions: int, seed: int) -> Transitions:
 @lru_cache(maxsize=1)
 def models(training: Training) -> GHMs:
     """The models of a maze, with α as above where nothing else is said: kept, or trained now."""
-    out = kept(training, "maze-closed-loop")
-    ghms = finished(out, policies()) or fit(
-        policies(),
-        data_of(training),
-        gamma=GAMMA,
+    spec = replace(PointMaze(training.maze).spec, places=(0, 1))
+    data = partial(data_of, training)
+    return trained(training, "maze-closed-loop", policies(), data, GAMMA, spec).with_alpha(ALPHA)
+
+
+def trained(
+    training: Any,
+    folder: str,
+    policies: Sequence[Policy],
+    data: Callable[[], Transitions],
+    gamma: float,
+    spec: StateSpec,
+) -> GHMs:
+    """The models of a training, for every α: kept, or trained now.
+
+    Args:
+        training: a dataclass with a seed and a recipe; the models are kept by all of its fields.
+        folder: where in the cache.
+        policies: whose models.
+        data: the transitions, made only if they are needed.
+        gamma: γ.
+        spec: of the states.
+    """
+    out = kept(training, folder)
+    return finished(out, policies) or fit(
+        policies,
+        data(),
+        gamma=gamma,
         alpha="any",
         recipe=training.recipe,
-        spec=replace(PointMaze(training.maze).spec, places=(0, 1)),
+        spec=spec,
         out=out,
         key=jax.random.key(training.seed),
     )
-    return ghms.with_alpha(ALPHA)
 
 
 @lru_cache(maxsize=1)
@@ -98,7 +125,7 @@ def graph_of(training: Training, sizes: Sizes) -> JumpyGraph:
     return jumpy_graph(models(training), data_of(training), **asdict(sizes), key=key)
 
 
-def described(graph: JumpyGraph, world: PointMaze) -> Metrics:
+def described(graph: JumpyGraph, world: Confined) -> Metrics:
     """What is known of models and graph before any episode."""
     return {
         "in_walls": float(1 - world.possible(graph.jumps.end).mean()),
