@@ -13,12 +13,21 @@ import equinox as eqx
 from ggpi.ghm.base import GHMs
 from ggpi.storage.objects import load
 
+SECONDS = "seconds.json"
+"""Of the training, beside the models."""
+
 
 def kept(config: Any, folder: str) -> Path:
     """The directory of the models of a config."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(json.dumps(dataclasses.asdict(config), sort_keys=True).encode()).hexdigest()[:12]
     return cache / "ggpi" / folder / f"{type(config).__name__}-seed{config.seed}-{digest}"
+
+
+def seconds_of(out: Path) -> float | None:
+    """How long the training of kept models took; None where that was not noted."""
+    found = out / SECONDS
+    return float(json.loads(found.read_text("utf-8"))["training"]) if found.exists() else None
 
 
 def finished(out: Path, policies: Sequence[Any]) -> GHMs | None:

@@ -196,7 +196,8 @@ def simulated(config: Config, policy: Policy) -> float:
 
 def guided(config: Config) -> float:
     """That of a guide who knows the maze."""
-    return _simulated(config, maze.guide(PointMaze(config.maze), maze.policies()))
+    world = PointMaze(config.maze)
+    return _simulated(config, maze.guide(world, maze.policies(), world.free))
 
 
 def _simulated(config: Config, decide: Decide) -> float:

@@ -175,7 +175,7 @@ def agent_of(config: Config, name: str) -> agents.Decide:
         case "random":
             return agents.random_switching(policies(), RANDOM_TURN)
         case "guide":
-            return maze.guide(world, maze.policies())
+            return maze.guide(world, maze.policies(), world.free)
         case _:
             return planner(config, int(name.removeprefix("depth-")))
 

@@ -1,5 +1,6 @@
 """Models and graphs of `maze-closed-loop`: eight directions, one flow-matching network, landmarks of the data."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
@@ -16,7 +17,7 @@ from ggpi.envs.environment import Confined
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
-from ggpi.lab.cache import finished, kept
+from ggpi.lab.cache import SECONDS, finished, kept
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze import tasks as maze
 from ggpi.learning.fitting import fit
@@ -26,6 +27,7 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.policies.linear import LinearPolicy, maze_policies
 from ggpi.rollout.collection import collect
+from ggpi.storage.arrays import write_json
 from ggpi.types import Policy
 
 GAMMA, ALPHA = 0.99, 0.3
@@ -106,9 +108,12 @@ def trained(
         spec: of the states.
     """
     out = kept(training, folder)
-    return finished(out, policies) or fit(
+    if (ghms := finished(out, policies)) is not None:
+        return ghms
+    transitions, begun = data(), time.perf_counter()
+    ghms = fit(
         policies,
-        data(),
+        transitions,
         gamma=gamma,
         alpha="any",
         recipe=training.recipe,
@@ -116,6 +121,8 @@ def trained(
         out=out,
         key=jax.random.key(training.seed),
     )
+    write_json(out / SECONDS, {"training": time.perf_counter() - begun})
+    return ghms
 
 
 @lru_cache(maxsize=1)

@@ -133,9 +133,6 @@ class Cellular(Protocol):
     """A maze of cells."""
 
     @property
-    def free(self) -> np.ndarray: ...
-
-    @property
     def unit(self) -> float: ...
 
     def centre(self, row: ArrayLike, column: ArrayLike) -> np.ndarray: ...
@@ -143,15 +140,15 @@ class Cellular(Protocol):
     def cell(self, place: ArrayLike) -> Cell: ...
 
 
-def guide(maze: Cellular, policies: Sequence[LinearPolicy], free: np.ndarray | None = None) -> Decide:
+def guide(maze: Cellular, policies: Sequence[LinearPolicy], free: np.ndarray) -> Decide:
     """An agent that knows the maze: the policy towards the next cell's middle of the shortest route, along it.
 
     Args:
         maze: the maze.
         policies: the first four go right, up, left and down.
-        free: cells that it may enter, if not all that are free.
+        free: cells that it may enter [rows, columns].
     """
-    bank, free = PolicyBank(policies), maze.free if free is None else free
+    bank = PolicyBank(policies)
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
         chosen = [towards(maze, free, *pair) for pair in zip(states[:, :2], goals, strict=True)]
