@@ -110,8 +110,8 @@ class OGBenchMaze:
         info = self._inner._teleport_info
         if info is None:
             return None
-        places = (np.array(info[name], float) for name in ("teleport_in_xys", "teleport_out_xys"))
-        return Teleports(*places, 1.5 * info["teleport_radius"])
+        entrances, exits = (np.array(info[name], float) for name in ("teleport_in_xys", "teleport_out_xys"))
+        return Teleports(entrances, exits, 1.5 * info["teleport_radius"])
 
     def task(self, task_id: int) -> Task:
         """A task by its id."""
@@ -228,7 +228,7 @@ def make_ogbench(maze: str) -> gymnasium.Env:
         raise ImportError(
             "mazes of OGBench need the extra: pip install '.[ogbench]' in the checkout, with a Python before 3.13"
         ) from error
-    env = ogbench.make_env_and_datasets(f"{maze}-navigate-v0", env_only=True)
+    env: Any = ogbench.make_env_and_datasets(f"{maze}-navigate-v0", env_only=True)
     Path(env.unwrapped.fullpath).unlink(missing_ok=True)  # a temporary file that is not read again
     return env
 

@@ -134,8 +134,8 @@ def test_unknown_mazes_tasks_and_goals_in_walls_raise():
     with pytest.raises(ValueError, match="num_threads is at least 1, got 0"):
         OGBenchMaze(num_threads=0)
     world = OGBenchMaze("pointmaze-medium")
-    for task in (0, 6, "1"):
-        with pytest.raises(ValueError, match=f"has the tasks 1, 2, 3, 4, 5, got {task!r}"):
+    for task in (0, 6):
+        with pytest.raises(ValueError, match=f"has the tasks 1, 2, 3, 4, 5, got {task}"):
             world.task(task)
     for goal in (world.centre(0, 0), world.walls[0], [np.nan, 0.0], [1e6, 0.0], [0.0, 0.0, 0.0]):
         with pytest.raises(ValueError, match="outside of walls"):

@@ -11,7 +11,7 @@ simulation at `CALIBRATED`, and results are measured on new tasks, from `REPORTE
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -129,6 +129,7 @@ def _size(active: int, total: int) -> int:
     return few if active <= few else total
 
 
+@runtime_checkable
 class Cellular(Protocol):
     """A maze of cells."""
 

@@ -1,6 +1,7 @@
 """Rewards of `ogbench-errands`: rooms with weights, a goal with places to avoid, and the weights of a tour."""
 
 import itertools
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,9 +9,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ggpi.lab.ogbench.models import GAMMA
-from ggpi.planning import JumpyGraph
 from ggpi.rewards import Reward, arrival
 from ggpi.types import Numbers
+
+Left = tuple[bool, ...]
+"""Which rooms are left."""
 
 
 class Rooms(eqx.Module):
@@ -51,14 +54,25 @@ def avoiding(goal: np.ndarray, radius: float, squares: np.ndarray, half: float, 
     return arrival(Avoiding(disc, *(jnp.asarray(part, jnp.float32) for part in (squares, half, penalty))))
 
 
-def tour_weights(graph: JumpyGraph, places: np.ndarray, radius: float) -> dict[tuple[bool, ...], np.ndarray]:
-    """(1−γ) V_{S∖i}(room i) for every set S of rooms that are left; 0 for rooms that are not."""
-    nearest = np.linalg.norm(graph.landmarks[:, None] - places, axis=2).argmin(axis=0)
-    none: tuple[bool, ...] = (False,) * len(places)
-    found, values = {none: np.zeros(len(places))}, {none: np.ones(len(graph.landmarks))}
-    for left in sorted(itertools.product((False, True), repeat=len(places)), key=sum)[1:]:
+def tour_weights(
+    landmarks: np.ndarray, solve: Callable[[Reward], np.ndarray], places: np.ndarray, radius: float
+) -> dict[Left, np.ndarray]:
+    """(1−γ) V_{S∖i}(room i) for every set S of rooms that are left; 0 for rooms that are not.
+
+    Args:
+        landmarks: states [M, 2].
+        solve: V of a reward at the landmarks [M].
+        places: the middles of the rooms [n, 2].
+        radius: of the rooms.
+    """
+    nearest = np.linalg.norm(landmarks[:, None] - places, axis=2).argmin(axis=0)
+    found, values = dict[Left, np.ndarray](), dict[Left, np.ndarray]()
+    for left in sorted(itertools.product((False, True), repeat=len(places)), key=sum):
+        if not any(left):
+            values[left] = np.ones(len(landmarks))
+            continue
         after = [tuple(x and k != i for k, x in enumerate(left)) for i in range(len(places))]
-        value = np.array([values[rest][at] for rest, at in zip(after, nearest, strict=True)])
-        found[left] = (1 - GAMMA) * np.where(left, value, 0.0)
-        values[left] = graph.solve(rooms(places, found[left], radius))
+        value = [values[rest][at] if rest != left else 0.0 for rest, at in zip(after, nearest, strict=True)]
+        found[left] = (1 - GAMMA) * np.array(value)
+        values[left] = solve(rooms(places, found[left], radius))
     return found

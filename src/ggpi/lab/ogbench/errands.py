@@ -106,7 +106,7 @@ def chooser(config: Config, name: str, places: np.ndarray) -> Choose:
     first, graph, world = first_agent(config)
     if name == "guide":
         return shortest_tour(world, places)
-    weights = tour_weights(graph, places, world.radius) if name == "any order" else {}
+    weights = tour_weights(graph.landmarks, graph.solve, places, world.radius) if name == "any order" else {}
     agents: dict[bytes, GGPIAgent] = {}
 
     def choose(state: np.ndarray, left: np.ndarray, key: Key) -> np.ndarray:
@@ -158,8 +158,8 @@ def tour_task(config: Config, number: int) -> tuple[np.ndarray, np.ndarray, int]
     """A start, three rooms in cells of their own, and the seed of an episode."""
     world, seed = OGBenchMaze(config.maze), REPORTED + 100_000 * config.seed + number
     rng = np.random.default_rng(seed)
-    cells = np.argwhere(world.safe)
-    reached = [cell for cell in cells if _reachable(world, tuple(cell))]
+    cells = [(int(row), int(column)) for row, column in np.argwhere(world.safe)]
+    reached = [cell for cell in cells if _reachable(world, cell)]
     chosen = np.array(reached)[rng.permutation(len(reached))[:4]]
     places = world.centre(*chosen.T)
     return places[0], places[1:], seed

@@ -16,8 +16,8 @@ def table(metrics: Metrics) -> Table:
     shown = Table(
         title=f"{metrics['maze']}: rewards that are no goals",
         caption=f"one seed of models; {metrics['episodes']} tours of three rooms, within {metrics['max_steps']:,} "
-        f"steps; {metrics['corridors']['0']['episodes']} episodes with a corridor; exact 95% intervals of success, steps of "
-        "those that succeeded",
+        f"steps; {metrics['corridors']['0']['episodes']} episodes with a corridor; exact 95% intervals of success, "
+        "steps of those that succeeded",
     )
     for column in ("reward", "agent", "succeeded, %", "steps", "steps in the corridor"):
         shown.add_column(column, justify="left" if column in ("reward", "agent") else "right")
