@@ -32,8 +32,9 @@ from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench import mazes
 from ggpi.lab.ogbench.episodes import REPORTED, success
 from ggpi.lab.ogbench.errand_rewards import avoiding, rooms, tour_weights
-from ggpi.lab.ogbench.models import ALPHA, graph_of, models, policies
+from ggpi.lab.ogbench.models import ALPHA, graph_of, models
 from ggpi.planning import JumpyGraph
+from ggpi.policies import ogbench_policies
 from ggpi.types import Key
 
 Choose = Callable[[np.ndarray, np.ndarray, Key], np.ndarray]
@@ -122,7 +123,7 @@ def chooser(config: Config, name: str, places: np.ndarray) -> Choose:
 
 def shortest_tour(world: OGBenchMaze, places: np.ndarray) -> Choose:
     """Knows the maze: towards the first room of the shortest tour of those that are left."""
-    decide = guide(world, policies(), world.safe)
+    decide = guide(world, ogbench_policies(), world.safe)
 
     def choose(state: np.ndarray, left: np.ndarray, key: Key) -> np.ndarray:
         tours = itertools.permutations(np.flatnonzero(left))

@@ -30,8 +30,9 @@ from ggpi.lab.maze.recorded_search import recorded_search
 from ggpi.lab.maze.tasks import guide
 from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench.episodes import REPORTED, play, success
-from ggpi.lab.ogbench.models import ALPHA, FOLDER, RECIPE, Training, data_of, graph_of, models, policies
+from ggpi.lab.ogbench.models import ALPHA, FOLDER, RECIPE, Training, data_of, graph_of, models
 from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
+from ggpi.policies import ogbench_policies
 
 RANDOM_TURN = 4
 """Longest turn of random switching, in decisions."""
@@ -197,7 +198,8 @@ def compare(config: Config, name: str) -> Metrics:
     if name != "directions":
         return measured(config, agent_of(config, name), config.few_episodes)
     each = [
-        measured(config, agents.alone(policies(), k), config.few_episodes) for k in range(len(policies()))
+        measured(config, agents.alone(ogbench_policies(), k), config.few_episodes)
+        for k in range(len(ogbench_policies()))
     ]
     seconds = float(np.mean([one["seconds_per_plan"] for one in each]))
     return {"steps": np.concatenate([one["steps"] for one in each]), "seconds_per_plan": seconds}
@@ -207,11 +209,13 @@ def agent_of(config: Config, name: str) -> agents.Decide:
     """An agent by its name."""
     training, world = training_of(config, 0), OGBenchMaze(config.maze)
     if name == "recorded":
-        return recorded_search(graph_of(training, config.sizes), data_of(training), policies(), world.radius)
+        return recorded_search(
+            graph_of(training, config.sizes), data_of(training), ogbench_policies(), world.radius
+        )
     if name == "random":
-        return agents.random_switching(policies(), RANDOM_TURN)
+        return agents.random_switching(ogbench_policies(), RANDOM_TURN)
     if name == "guide":
-        return guide(world, policies(), world.safe)
+        return guide(world, ogbench_policies(), world.safe)
     ghms = models(training).with_alpha(ALPHA)
     if name == "halving":
         search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
@@ -223,7 +227,7 @@ def agent_of(config: Config, name: str) -> agents.Decide:
             ghms, None, world.radius, CrossEntropy(plans, depth=4, num_samples=samples, value_samples=1)
         )
     depth = int(name.removeprefix("depth-"))
-    samples = max(1, round(config.samples * len(policies()) ** float(2 - depth)))
+    samples = max(1, round(config.samples * len(ogbench_policies()) ** float(2 - depth)))
     search = Exhaustive(num_samples=samples)
     return agents.planner(ghms, depth, samples, world.radius, planner=search)
 

@@ -4,11 +4,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 
 import jax
-import numpy as np
 
 from ggpi.data.transitions import Transitions
 from ggpi.envs import GymVectorEnv
-from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.envs.ogbench_maze import OGBenchMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
@@ -18,13 +16,12 @@ from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.recipe import CPU, Recipe
 from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
-from ggpi.policies.linear import LinearPolicy, linear_policy
+from ggpi.policies import ogbench_policies
 from ggpi.rollout.collection import collect
 
 GAMMA, ALPHA = 0.998, 0.3
 """Jumps of β = 0.699 last 3.3 steps in the mean, and a goal counts from 500 steps away. Longer jumps (α = 0.06 or 0.15)
 were sampled into walls more often, and failed on episodes that are not reported."""
-NOISE = 0.2
 FOLDER = "ogbench-mazes"
 """Of the cache."""
 TURN, EPISODE = 80, 200
@@ -50,25 +47,19 @@ class Training:
     recipe: Recipe = RECIPE
 
 
-def policies() -> list[LinearPolicy]:
-    """Eight directions with noise; they know nothing of walls."""
-    ways = DIRECTIONS | DIAGONALS
-    return [linear_policy(np.zeros((2, 2)), way, NOISE, name) for name, way in ways.items()]
-
-
 @lru_cache(maxsize=1)
 def data_of(training: Training) -> Transitions:
     """Random switching from anywhere in the maze."""
     env = GymVectorEnv(OGBenchMaze(training.maze), 1_024, EPISODE)
     count, seed = training.num_transitions, DATA + training.seed
-    return collect(env, policies(), count, switch_every=TURN, seed=seed)
+    return collect(env, ogbench_policies(), count, switch_every=TURN, seed=seed)
 
 
 @lru_cache(maxsize=1)
 def models(training: Training) -> GHMs:
     """The models of a maze for every α: kept, or trained now."""
     data = partial(data_of, training)
-    return trained(training, FOLDER, policies(), data, GAMMA, OGBenchMaze.spec)
+    return trained(training, FOLDER, ogbench_policies(), data, GAMMA, OGBenchMaze.spec)
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from ggpi.envs.ogbench_maze import OGBenchMaze
 from ggpi.lab import agents
 from ggpi.lab.maze.tasks import guide
 from ggpi.lab.ogbench.episodes import play, success
-from ggpi.lab.ogbench.models import policies
+from ggpi.policies import ogbench_policies
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def world():
 
 
 def test_the_guide_reaches_every_goal(world):
-    found = play(world, guide(world, policies(), world.safe), list(world.tasks), 1, 0, hold=5)
+    found = play(world, guide(world, ogbench_policies(), world.safe), list(world.tasks), 1, 0, hold=5)
     assert all(0 < one.steps == len(one.path) - 1 for one in found)
     for one, task in zip(found, world.tasks.values(), strict=True):
         assert np.linalg.norm(one.path[-1] - one.goal) <= world.radius
@@ -26,13 +26,15 @@ def test_the_guide_reaches_every_goal(world):
 
 
 def test_starts_and_goals_do_not_depend_on_the_agent(world):
-    one, two = (play(world, agents.alone(policies(), k), [2, 4], 2, 7, hold=2, max_steps=5) for k in (0, 3))
+    one, two = (
+        play(world, agents.alone(ogbench_policies(), k), [2, 4], 2, 7, hold=2, max_steps=5) for k in (0, 3)
+    )
     for ours, theirs in zip(one, two, strict=True):
         np.testing.assert_array_equal(ours.goal, theirs.goal)
         np.testing.assert_array_equal(ours.path[0], theirs.path[0])
         assert ours.steps == 0 and len(ours.path) == 6
     assert len({one.goal.tobytes() for one in one}) == 4
-    other = play(world, agents.alone(policies(), 0), [2], 1, 8, max_steps=1)
+    other = play(world, agents.alone(ogbench_policies(), 0), [2], 1, 8, max_steps=1)
     assert (other[0].goal != one[0].goal).all()
 
 
