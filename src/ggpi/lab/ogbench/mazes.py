@@ -113,7 +113,7 @@ PRESETS = {
         num_jumps=4,
         samples=4,
     ),
-    "cpu": Config(episodes=20, few_episodes=3, num_transitions=400_000, training_steps=3_000),
+    "cpu": Config(episodes=20, few_episodes=2, num_transitions=400_000, training_steps=3_000, draws=1_024),
     "paper": Config(),
 }
 
