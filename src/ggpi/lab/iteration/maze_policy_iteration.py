@@ -197,7 +197,8 @@ def simulated(config: Config, policy: Policy) -> float:
 def guided(config: Config) -> float:
     """That of a guide who knows the maze."""
     world = PointMaze(config.maze)
-    return _simulated(config, maze.guide(world, maze.policies(), world.free))
+    decide = maze.guide(world, maze.policies(), world.free)
+    return _simulated(config, decide)
 
 
 def _simulated(config: Config, decide: Decide) -> float:

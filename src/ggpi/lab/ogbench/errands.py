@@ -1,4 +1,4 @@
-"""Rewards that are no goals, with the models of `ogbench-mazes`: three rooms in any order, and a corridor to avoid.
+"""Rewards that are not goals, with the models of `ogbench-mazes`: three rooms in any order, and a corridor to avoid.
 
 *Three rooms.* An agent remembers which rooms S are left. Let V_S(x) be the best E γ^T of the time T when the last of
 them is visited. A room i that is reached first leaves S∖i, so with V_∅ = 1

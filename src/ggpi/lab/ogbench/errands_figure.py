@@ -14,7 +14,7 @@ from ggpi.lab.maze.value_maps import draw_maze, draw_values
 def table(metrics: Metrics) -> Table:
     """Tours of three rooms, and tasks with a corridor to avoid."""
     shown = Table(
-        title=f"{metrics['maze']}: rewards that are no goals",
+        title=f"{metrics['maze']}: rewards that are not goals",
         caption=f"one seed of models; {metrics['episodes']} tours of three rooms, within {metrics['max_steps']:,} "
         f"steps; {metrics['corridors']['0']['episodes']} episodes with a corridor; exact 95% intervals of success, "
         "steps of those that succeeded",

@@ -159,8 +159,7 @@ def by_task(parts: list[Metrics], tasks: list[int]) -> Metrics:
 
 def training_of(config: Config, seed: int) -> Training:
     """What the models of a seed are trained with."""
-    recipe = replace(RECIPE, steps=config.training_steps)
-    return Training(config.maze, seed, config.num_transitions, recipe)
+    return Training(config.maze, seed, config.num_transitions, replace(RECIPE, steps=config.training_steps))
 
 
 def describe(config: Config, seed: int) -> Metrics:
