@@ -5,6 +5,7 @@ import pytest
 
 pytest.importorskip("ogbench")
 
+import ggpi.lab
 from ggpi.envs.ogbench_maze import OGBenchMaze
 from ggpi.lab.ogbench import errands, errands_figure, mazes, mazes_figure
 
@@ -28,8 +29,8 @@ def test_mazes_have_every_number():
 
 
 @pytest.mark.slow
-def test_errands_have_every_number():
-    metrics = errands.run(errands.PRESETS["tiny"])
+def test_errands_have_every_number(tmp_path):
+    metrics = ggpi.lab.run("ogbench-errands", preset="tiny", out=tmp_path)
     assert set(metrics["tours"]) == set(errands.TOURS) and set(metrics["corridors"]) == {"0", "10"}
     assert errands_figure.table(metrics).row_count == 6
     assert len(errands_figure.plot(metrics).axes) == 2

@@ -235,7 +235,7 @@ def one_detour(config: Config, task: int, penalty: float, number: int) -> tuple[
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Tours and detours of every agent."""
-    jobs: Metrics = {f"tour/{name}": partial(tours, config, name) for name in TOURS}
+    jobs: Metrics = {_cell(name): partial(tours, config, name) for name in TOURS}
     jobs |= {f"corridor/{p:g}": partial(detour, config, p) for p in (0.0, PENALTY)}
     results = cells(jobs | {"picture": partial(picture, config)})
     corridors = {p: results[f"corridor/{p:g}"] for p in (0.0, PENALTY)}
@@ -248,7 +248,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         "high": high,
         "max_steps": config.max_steps,
         "episodes": config.episodes,
-        "tours": {name: success(np.array(results[f"tour/{name}"]["steps"])) for name in TOURS},
+        "tours": {name: success(np.array(results[_cell(name)]["steps"])) for name in TOURS},
         "corridors": {
             f"{p:g}": success(np.array(one["steps"]))
             | {"episodes": len(one["steps"]), "inside": mean_interval(one["inside"])}
@@ -256,6 +256,10 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         },
         "picture": results["picture"],
     }
+
+
+def _cell(name: str) -> str:
+    return f"tour/{name.replace(' ', '-')}"
 
 
 def picture(config: Config) -> Metrics:
