@@ -40,7 +40,8 @@ def _published_table(metrics: Metrics) -> Table:
         title=f"{metrics['maze']}: published success, %, of OGBench's six methods",
         caption="not the same contest: they learn goal-conditioned policies from OGBench's dataset of 1,000,000 "
         f"transitions; here base policies know directions, and models learn from {metrics['transitions']:,} "
-        "transitions of our own from random places. Park et al., OGBench, arXiv 2410.20092, as a later comparison quotes them; ± over 8 seeds",
+        "transitions of our own from random places. Park et al., OGBench, arXiv 2410.20092, as a later "
+        "comparison quotes them; ± over 8 seeds",
     )
     for method in METHODS:
         shown.add_column(method, justify="right")
