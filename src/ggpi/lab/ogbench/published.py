@@ -1,7 +1,8 @@
 """Success of OGBench's six methods on its point mazes, from its datasets `…-navigate-v0`: mean and deviation, %.
 
 Park et al., "OGBench: benchmarking offline goal-conditioned RL", ICLR 2025, arXiv 2410.20092: five tasks × 50 episodes,
-8 seeds, read from a later comparison that quotes the table. They learn goal-conditioned policies from a fixed dataset; our data and policies are others.
+8 seeds; read from a later comparison that quotes the table. They learn goal-conditioned policies from a fixed dataset;
+our data and policies are others.
 """
 
 METHODS = ("GCBC", "GCIVL", "GCIQL", "QRL", "CRL", "HIQL")
