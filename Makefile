@@ -88,7 +88,7 @@ $(READY): requirements.lock pyproject.toml
 
 lock:  ## remake the lock files from pyproject.toml; ARGS=--upgrade takes the newest versions
 	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock && .venv-lock/bin/python $(PIP) install uv
-	@$(COMPILE) $(ARGS) --extra ant --extra cluster --extra data --extra dev --extra maze --extra studio -o requirements.lock pyproject.toml
+	@$(COMPILE) $(ARGS) --extra ant --extra cluster --extra data --extra dev --extra maze --extra ogbench --extra studio -o requirements.lock pyproject.toml
 	@for extra in docs sb3 bench; do \
 		.venv-lock/bin/python -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 			print(*project["optional-dependencies"][sys.argv[1]], sep="\n")' $$extra \

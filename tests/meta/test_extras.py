@@ -68,6 +68,7 @@ LEFT = {
     "video": "out.mp4",
     "ant": "ant/figure.png",
     "box2d": "lander/figure.png",
+    "ogbench": "mazes/figure.png",
 }
 """What a command leaves behind, if not `results`."""
 
@@ -77,6 +78,7 @@ def test_every_extra_for_users_is_documented():
         "ant",
         "box2d",
         "maze",
+        "ogbench",
         "data",
         "video",
         "tensorboard",

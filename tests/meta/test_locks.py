@@ -12,7 +12,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 LOCKED = {
     "requirements.lock": [
         *PROJECT["dependencies"],
-        *(r for e in ("ant", "cluster", "data", "dev", "maze", "studio") for r in EXTRAS[e]),
+        *(r for e in ("ant", "cluster", "data", "dev", "maze", "ogbench", "studio") for r in EXTRAS[e]),
     ],
     "requirements-docs.lock": EXTRAS["docs"],
     "requirements-sb3.lock": EXTRAS["sb3"],

@@ -20,7 +20,7 @@ ELSEWHERE = (
     "Those of other packages, or of a file boat.py in this directory, are named with their module, such as "
     "gymnasium_robotics:PointMaze_UMaze-v3 or boat:Boat-v0"
 )
-EXTRAS = {"box2d": "box2d", "mujoco": "ant", "gymnasium_robotics": "maze"}
+EXTRAS = {"box2d": "box2d", "mujoco": "ant", "gymnasium_robotics": "maze", "ogbench": "ogbench"}
 """Our extras that bring what environments need, by the extra of Gymnasium or by the module."""
 OLD = (
     "It seems to be written for the old Gym: in Gymnasium, reset(*, seed=None, options=None) returns "

@@ -71,6 +71,16 @@ class PointMaze:
             - self.size / 2
         )
 
+    def cell(self, place: ArrayLike) -> tuple[int, int]:
+        """(row, column) of the cell of a place (x, y)."""
+        x, y = np.asarray(place, float)
+        return int(self.size[1] / 2 - y), int(x + self.size[0] / 2)
+
+    @property
+    def unit(self) -> float:
+        """The width of a cell."""
+        return 1.0
+
     @cached_property
     def walls(self) -> np.ndarray:
         """The middles of the wall's cells [n, 2]."""

@@ -90,6 +90,14 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.iteration.maze_policy_iteration",
         "Alg 1 in a maze with learned models: GPI, depth 2 and the closed loop",
     ),
+    "ogbench-mazes": (
+        "ggpi.lab.ogbench.mazes",
+        "OGBench's point mazes, zero-shot: its tasks, reached by the closed loop on a jumpy graph",
+    ),
+    "ogbench-errands": (
+        "ggpi.lab.ogbench.errands",
+        "OGBench's giant maze: three rooms in any order, and a corridor to avoid, with the same models",
+    ),
     "discrete-control": (
         "ggpi.lab.discrete.control",
         "CartPole, Acrobot, LunarLander: which first actions to score with learned models",

@@ -72,7 +72,7 @@ def closed_loop(ghms: GHMs, graph: JumpyGraph, num_samples: int, radius: float) 
 class WarmPlanner:
     """GGPI with an adaptive planner that starts from the last decision of each episode.
 
-    Episodes are told apart by their targets: no two are the same. None begins after the first decision.
+    Episodes are told apart by their targets: no two are the same. Where one of them is new, all begin without memory.
     """
 
     def __init__(self, ghms: GHMs, depth: int | None, radius: float, search: AbstractPlanner):
@@ -82,7 +82,7 @@ class WarmPlanner:
 
     def __call__(self, states: np.ndarray, goals: np.ndarray, key: Any) -> np.ndarray:
         ids, warm = [goal.tobytes() for goal in goals], None
-        if self.last is not None:
+        if self.last is not None and self.places.keys() >= set(ids):
             rows = np.array([self.places[name] for name in ids])
             warm = replace(self.last, search=jax.tree.map(lambda part: part[rows], self.last.search))
         agent = self.agent.with_reward(targets(goals, self.radius))

@@ -14,6 +14,9 @@ from ggpi.ghm.base import GHMs
 from ggpi.storage.locking import sole_writer
 from ggpi.storage.objects import load
 
+SECONDS = "seconds.json"
+"""Of the training, beside the models."""
+
 
 def kept(config: Any, folder: str) -> Path:
     """The directory of the models of a config."""
@@ -28,6 +31,12 @@ def trained_once(out: Path, policies: Sequence[Any], train: Callable[[], GHMs]) 
         return found
     with sole_writer(out, "training models", wait=float("inf")):
         return finished(out, policies) or train()
+
+
+def seconds_of(out: Path) -> float | None:
+    """How long the training of kept models took; None where that was not noted."""
+    found = out / SECONDS
+    return float(json.loads(found.read_text("utf-8"))["training"]) if found.exists() else None
 
 
 def finished(out: Path, policies: Sequence[Any]) -> GHMs | None:

@@ -1,7 +1,13 @@
 """Policies: tables, linear feedback, networks, functions of the user, and files of Stable-Baselines3."""
 
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.linear import LinearPolicy, direction_policies, maze_policies, pendulum_policies
+from ggpi.policies.linear import (
+    LinearPolicy,
+    direction_policies,
+    maze_policies,
+    ogbench_policies,
+    pendulum_policies,
+)
 from ggpi.policies.tabular import TabularPolicy
 
 __all__ = [
@@ -10,5 +16,6 @@ __all__ = [
     "TabularPolicy",
     "direction_policies",
     "maze_policies",
+    "ogbench_policies",
     "pendulum_policies",
 ]

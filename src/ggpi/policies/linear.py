@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ggpi._jax.shapes import Lead, check_policy, check_shape
-from ggpi.envs.directions import DIRECTIONS
+from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.policies.gaussian import check_bounds
 from ggpi.types import ArrayLike, Key
 
@@ -102,6 +102,12 @@ def maze_policies(
     return [
         linear_policy(brake, gain * speed * np.array(side), noise, name) for name, side in directions.items()
     ]
+
+
+def ogbench_policies(noise: float = 0.2) -> list[LinearPolicy]:
+    """Eight policies for an `OGBenchMaze`, whose ball moves by the action: right, up, left, down, and in between."""
+    ways = DIRECTIONS | DIAGONALS
+    return [linear_policy(np.zeros((2, 2)), way, noise, name) for name, way in ways.items()]
 
 
 def pendulum_policies(noise: float = 0.5) -> list[LinearPolicy]:

@@ -109,6 +109,19 @@ def test_ends_that_are_not_the_end_of_the_world(written):
     assert len(data) == 9 and not data.terminated.any() and data.truncated.sum() == 3
 
 
+def test_a_file_of_ogbench_has_the_transitions_that_ogbench_reads(tmp_path):
+    ogbench, columns = pytest.importorskip("ogbench"), d4rl()
+    ends = (columns["terminals"] | columns["timeouts"]).astype(np.float32)
+    stored = without(columns, "next_observations", "timeouts", "rewards") | {"terminals": ends}
+    np.savez(tmp_path / "maze.npz", **stored)
+    theirs = ogbench.load_dataset(tmp_path / "maze.npz")
+    data = read_flat(tmp_path / "maze.npz", names={"truncated": "terminals", "terminated": None})
+    np.testing.assert_array_equal(data.state, theirs["observations"])
+    np.testing.assert_array_equal(data.action, theirs["actions"])
+    np.testing.assert_array_equal(data.next_state, theirs["next_observations"])
+    np.testing.assert_array_equal(data.truncated, theirs["terminals"])
+
+
 def test_other_names_who_acted_and_numbered_episodes(tmp_path):
     columns = d4rl()
     path = as_hdf5(

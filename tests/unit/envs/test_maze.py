@@ -38,6 +38,12 @@ def test_named_mazes(name, shape, num_free):
     assert len(world.walls) == (~world.free).sum()
 
 
+def test_a_place_is_in_the_cell_around_it():
+    world = PointMaze("Large")
+    for row, column in np.argwhere(world.free):
+        assert world.cell(world.centre(row, column) + np.array([0.4, -0.4])) == (row, column)
+
+
 def test_places_in_walls_are_impossible():
     world = PointMaze(CORNER)
     places = np.array([[-1.0, 0.5], [1.0, -0.5], [-1.0, -0.5], [0.0, 1.2], [9.0, 0.0], [np.nan, 0.0]])

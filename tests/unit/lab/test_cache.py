@@ -11,8 +11,9 @@ from ggpi.envs import PointMass
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab.cache import finished, kept
+from ggpi.lab.cache import SECONDS, finished, kept, seconds_of
 from ggpi.policies.linear import direction_policies
+from ggpi.storage.arrays import write_json
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,12 @@ def test_each_config_has_its_place(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     places = {kept(settings, "toys") for settings in (Settings(), Settings(1), Settings(0, 20), Settings())}
     assert len(places) == 3 and {place.parent for place in places} == {tmp_path / "ggpi" / "toys"}
+
+
+def test_the_seconds_of_a_training_are_noted_beside_it(tmp_path):
+    assert seconds_of(tmp_path) is None
+    write_json(tmp_path / SECONDS, {"training": 2.5})
+    assert seconds_of(tmp_path) == 2.5
 
 
 def test_models_of_other_policies_are_refused(tmp_path):

@@ -196,7 +196,9 @@ def simulated(config: Config, policy: Policy) -> float:
 
 def guided(config: Config) -> float:
     """That of a guide who knows the maze."""
-    return _simulated(config, maze.guide(PointMaze(config.maze)))
+    world = PointMaze(config.maze)
+    decide = maze.guide(world, maze.policies(), world.free)
+    return _simulated(config, decide)
 
 
 def _simulated(config: Config, decide: Decide) -> float:

@@ -17,13 +17,10 @@ the closed loop have the models of the first seed.
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
-import jax
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
-from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.envs.maze import PointMaze
 from ggpi.lab import agents
 from ggpi.lab.cells import Cells, Metrics, compute
@@ -40,6 +37,7 @@ from ggpi.lab.maze.closed_loop_models import (
     policies,
 )
 from ggpi.lab.maze.recorded_search import recorded_search
+from ggpi.lab.maze.value_maps import value_map
 from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
 from ggpi.rewards import target
 
@@ -169,14 +167,15 @@ def agent_of(config: Config, name: str) -> agents.Decide:
         case "cross-entropy":
             return agents.WarmPlanner(models(training), None, maze.RADIUS, _cross_entropy(config))
         case "recorded":
-            return recorded_search(graph_of(training, config.sizes), data_of(training))
+            graph = graph_of(training, config.sizes)
+            return recorded_search(graph, data_of(training), policies(), maze.RADIUS)
         case "true":
             graph = true_loop.true_graph(graph_of(training, config.sizes), world, maze.CALIBRATED)
             return true_loop.true_loop(world, graph, config.samples)
         case "random":
             return agents.random_switching(policies(), RANDOM_TURN)
         case "guide":
-            return maze.guide(world)
+            return maze.guide(world, maze.policies(), world.free)
         case _:
             return planner(config, int(name.removeprefix("depth-")))
 
@@ -240,15 +239,11 @@ def picture(config: Config) -> Metrics:
     graph = graph_of(training, config.sizes)
     reward = target(given.targets[0], maze.RADIUS)
     agent = GGPIAgent(models(training), reward, depth="inf", graph=graph, num_samples=config.samples)
-    few = np.random.default_rng(seed).permutation(len(graph.landmarks))[:300]
-    found: Any = agent.plan(graph.landmarks[few], key=jax.random.key(seed))
     steps, places = maze.episodes(world, closed_loop(config, 0), given, seed, config.max_steps)
     return {
         "target": given.targets[0],
-        "landmarks": np.round(graph.landmarks[:, :2].astype(float), 3),
-        "values": np.round(graph.solve(reward).astype(float), 4),
-        "places": np.round(graph.landmarks[few, :2].astype(float), 3),
-        "headings": np.round(np.array(list((DIRECTIONS | DIAGONALS).values()))[found.best], 3),
+        "radius": maze.RADIUS,
+        **value_map(agent, graph, seed),
         "path": np.round(places[:, 0].astype(float), 3),
         "steps": int(steps[0]),
     }

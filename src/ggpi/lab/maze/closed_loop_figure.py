@@ -3,12 +3,12 @@
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle
 from rich.table import Table
 
 from ggpi.lab import style
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze.tasks import RADIUS
+from ggpi.lab.maze.value_maps import draw_maze, draw_values
 
 
 def table(metrics: Metrics) -> list[Table]:
@@ -54,7 +54,10 @@ def plot(metrics: Metrics) -> Figure:
     """Success by turns; V of the landmarks with the best policy at some of them, and the path of an episode."""
     canvas, axes = style.figure(1, 2, size=(5.0, 4.2))
     _draw_success(axes[0, 0], metrics)
-    _draw_values(axes[0, 1], metrics)
+    free = np.array(metrics["free"])
+    corner = np.array(free.shape[::-1]) / 2
+    draw_maze(axes[0, 1], free, -corner, corner)
+    draw_values(axes[0, 1], {"radius": RADIUS} | metrics["picture"])
     return canvas
 
 
@@ -71,21 +74,3 @@ def _draw_success(ax: Axes, metrics: Metrics) -> None:
     ax.spines[:].set_visible(False)
     ax.set_xlabel("turns of the shortest route")
     ax.set_title("targets reached, %", fontsize=9, color=style.INK)
-
-
-def _draw_values(ax: Axes, metrics: Metrics) -> None:
-    picture, free = metrics["picture"], np.array(metrics["free"])
-    height, width = free.shape
-    extent = (-width / 2, width / 2, -height / 2, height / 2)
-    ax.imshow(~free, cmap="Greys", vmin=0, vmax=2, extent=extent, interpolation="nearest")
-    places, values = np.array(picture["landmarks"]), np.array(picture["values"])
-    ax.scatter(*places.T, c=values, s=5, cmap="viridis", linewidths=0)
-    arrows = np.array(picture["places"]), np.array(picture["headings"])
-    ax.quiver(*arrows[0].T, *arrows[1].T, scale=45, width=0.003, color=style.INK, alpha=0.7)
-    ax.plot(*np.array(picture["path"]).T, "-", color=style.RED, linewidth=1.8)
-    ax.add_patch(Circle(picture["target"], RADIUS, fill=False, edgecolor=style.RED, linewidth=1.8))
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines[:].set_visible(False)
-    reached = f"reached in {picture['steps']} steps" if picture["steps"] else "not reached"
-    ax.set_title(f"V of landmarks, best policies, and a path: {reached}", fontsize=9, color=style.INK)

@@ -1,19 +1,23 @@
 """Models and graphs of `maze-closed-loop`: eight directions, one flow-matching network, landmarks of the data."""
 
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
-from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
+from ggpi.data import StateSpec
 from ggpi.data.transitions import Transitions
 from ggpi.envs import GymVectorEnv
 from ggpi.envs.directions import DIAGONALS, DIRECTIONS
+from ggpi.envs.environment import Confined
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
-from ggpi.lab.cache import kept, trained_once
+from ggpi.lab.cache import SECONDS, kept, trained_once
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze import tasks as maze
 from ggpi.learning.fitting import fit
@@ -23,6 +27,8 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.policies.linear import LinearPolicy, maze_policies
 from ggpi.rollout.collection import collect
+from ggpi.storage.arrays import write_json
+from ggpi.types import Policy
 
 GAMMA, ALPHA = 0.99, 0.3
 """Jumps of β = 0.693 last 3 steps in the mean, up to 1.3 cells, and a target counts from 100 steps away."""
@@ -78,21 +84,47 @@ def _data(name: str, num_transitions: int, seed: int) -> Transitions:
 @lru_cache(maxsize=1)
 def models(training: Training) -> GHMs:
     """The models of a maze, with α as above where nothing else is said: kept, or trained now."""
-    out = kept(training, "maze-closed-loop")
-    return trained_once(out, policies(), partial(_trained, training, out)).with_alpha(ALPHA)
+    spec = replace(PointMaze(training.maze).spec, places=(0, 1))
+    data = partial(data_of, training)
+    return trained(training, "maze-closed-loop", policies(), data, GAMMA, spec).with_alpha(ALPHA)
 
 
-def _trained(training: Training, out: Path) -> GHMs:
-    return fit(
-        policies(),
-        data_of(training),
-        gamma=GAMMA,
-        alpha="any",
-        recipe=training.recipe,
-        spec=replace(PointMaze(training.maze).spec, places=(0, 1)),
-        out=out,
-        key=jax.random.key(training.seed),
-    )
+def trained(
+    training: Any,
+    folder: str,
+    policies: Sequence[Policy],
+    data: Callable[[], Transitions],
+    gamma: float,
+    spec: StateSpec,
+) -> GHMs:
+    """The models of a training, for every α: kept, or trained now.
+
+    Args:
+        training: a dataclass with a seed and a recipe; the models are kept by all of its fields.
+        folder: where in the cache.
+        policies: whose models.
+        data: the transitions, made only if they are needed.
+        gamma: γ.
+        spec: of the states.
+    """
+    out = kept(training, folder)
+
+    def train() -> GHMs:
+        transitions, begun = data(), time.perf_counter()
+        ghms = fit(
+            policies,
+            transitions,
+            gamma=gamma,
+            alpha="any",
+            recipe=training.recipe,
+            spec=spec,
+            out=out,
+            key=jax.random.key(training.seed),
+        )
+        write_json(out / SECONDS, {"training": time.perf_counter() - begun})
+        return ghms
+
+    return trained_once(out, policies, train)
 
 
 @lru_cache(maxsize=1)
@@ -102,7 +134,7 @@ def graph_of(training: Training, sizes: Sizes) -> JumpyGraph:
     return jumpy_graph(models(training), data_of(training), **asdict(sizes), key=key)
 
 
-def described(graph: JumpyGraph, world: PointMaze) -> Metrics:
+def described(graph: JumpyGraph, world: Confined) -> Metrics:
     """What is known of models and graph before any episode."""
     return {
         "in_walls": float(1 - world.possible(graph.jumps.end).mean()),

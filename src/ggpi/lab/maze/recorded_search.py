@@ -5,6 +5,8 @@ cell where it got. The shortest way over such edges says which policy acts. The 
 the ball could be anywhere within a cell.
 """
 
+from collections.abc import Sequence
+
 import jax
 import numpy as np
 import scipy.sparse
@@ -13,27 +15,27 @@ from scipy.spatial import KDTree
 
 from ggpi.data.transitions import Transitions
 from ggpi.lab import agents
-from ggpi.lab.maze import tasks as maze
-from ggpi.lab.maze.closed_loop_models import policies
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.planning.landmarks import points_of
 from ggpi.policies.bank import PolicyBank
-from ggpi.types import Key
+from ggpi.types import Key, Policy
 
 EDGE = 5
 """Steps of an edge."""
 
 
-def recorded_search(graph: JumpyGraph, data: Transitions) -> agents.Decide:
+def recorded_search(
+    graph: JumpyGraph, data: Transitions, policies: Sequence[Policy], radius: float
+) -> agents.Decide:
     """Shortest ways over recorded transitions between the cells of the graph's landmarks."""
     tree = KDTree(points_of(graph.landmarks, graph.units))
     edges, taken = recorded_edges(tree, graph.units, data)
-    bank, ways = PolicyBank(policies()), dict[bytes, np.ndarray]()
+    bank, ways = PolicyBank(policies), dict[bytes, np.ndarray]()
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
         for goal in goals:
             if goal.tobytes() not in ways:
-                ways[goal.tobytes()] = next_cells(edges, _cells_near(graph, goal))
+                ways[goal.tobytes()] = next_cells(edges, _cells_near(graph, goal, radius))
         cells = np.asarray(tree.query(points_of(states, graph.units))[1])
         following = [ways[goal.tobytes()][cell] for goal, cell in zip(goals, cells, strict=True)]
         lots = np.asarray(jax.random.randint(key, (len(states),), 0, len(bank)))
@@ -72,7 +74,7 @@ def next_cells(edges: scipy.sparse.csr_array, goals: np.ndarray) -> np.ndarray:
     return dijkstra(edges.T, indices=goals, min_only=True, return_predecessors=True)[1]
 
 
-def _cells_near(graph: JumpyGraph, goal: np.ndarray) -> np.ndarray:
+def _cells_near(graph: JumpyGraph, goal: np.ndarray, radius: float) -> np.ndarray:
     """The landmarks within a target, or the nearest one."""
     apart = np.linalg.norm(graph.landmarks[:, :2] - goal, axis=1)
-    return np.flatnonzero(apart <= max(maze.RADIUS, apart.min()))
+    return np.flatnonzero(apart <= max(radius, apart.min()))

@@ -11,9 +11,11 @@ simulation at `CALIBRATED`, and results are measured on new tasks, from `REPORTE
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ggpi.envs.directions import DIRECTIONS, HEADINGS
 from ggpi.envs.maze import PointMaze
@@ -127,27 +129,41 @@ def _size(active: int, total: int) -> int:
     return few if active <= few else total
 
 
-def guide(maze: PointMaze) -> Decide:
-    """An agent that knows the maze: the policy towards the next cell's middle of the shortest route, along it."""
-    bank = PolicyBank(policies())
+@runtime_checkable
+class Cellular(Protocol):
+    """A maze of cells."""
+
+    @property
+    def unit(self) -> float: ...
+
+    def centre(self, row: ArrayLike, column: ArrayLike) -> np.ndarray: ...
+
+    def cell(self, place: ArrayLike) -> Cell: ...
+
+
+def guide(maze: Cellular, policies: Sequence[LinearPolicy], free: np.ndarray) -> Decide:
+    """An agent that knows the maze: the policy towards the next cell's middle of the shortest route, along it.
+
+    Args:
+        maze: the maze.
+        policies: the first four go right, up, left and down.
+        free: cells that it may enter [rows, columns].
+    """
+    bank = PolicyBank(policies)
 
     def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
-        chosen = [_towards(maze, *pair) for pair in zip(states[:, :2], goals, strict=True)]
+        chosen = [towards(maze, free, *pair) for pair in zip(states[:, :2], goals, strict=True)]
         return np.asarray(bank.sample(np.array(chosen), states, key=key))
 
     return decide
 
 
-def _towards(maze: PointMaze, place: np.ndarray, goal: np.ndarray) -> int:
+def towards(maze: Cellular, free: np.ndarray, place: np.ndarray, goal: np.ndarray) -> int:
     """The policy that a guide would choose: first to the middle line of the way on, then along it."""
-    cells = route(maze.free, _cell(maze, place), _cell(maze, goal))
+    cells = route(free, maze.cell(place), maze.cell(goal))
     wanted = goal - place
     if len(cells) > 1:
         along = maze.centre(*cells[1]) - maze.centre(*cells[0])
         sideways = np.where(along == 0, maze.centre(*cells[0]) - place, 0.0)
-        wanted = sideways if np.abs(sideways).max() > 0.25 else along
+        wanted = sideways if np.abs(sideways).max() > 0.25 * maze.unit else along
     return int(np.argmax(HEADINGS @ wanted))
-
-
-def _cell(maze: PointMaze, place: np.ndarray) -> Cell:
-    return int(maze.size[1] / 2 - place[1]), int(place[0] + maze.size[0] / 2)

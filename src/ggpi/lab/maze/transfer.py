@@ -170,7 +170,8 @@ def random_switching(config: Config) -> Metrics:
 
 def guided(config: Config) -> Metrics:
     """Episodes of the same policies, chosen by a guide who knows the maze."""
-    return play(config, maze.guide(PointMaze(config.maze)))
+    world = PointMaze(config.maze)
+    return play(config, maze.guide(world, maze.policies(), world.free))
 
 
 def play(config: Config, decide: agents.Decide) -> Metrics:

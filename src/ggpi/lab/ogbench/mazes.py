@@ -1,0 +1,256 @@
+"""OGBench's point mazes, zero-shot: closed-loop switching on a jumpy graph, in OGBench's own environments.
+
+Eight policies know directions and nothing of walls. One flow-matching network learns the maze from our own transitions
+of them; goals appear in episodes only. Environments, tasks and success are OGBench's.
+
+    closed loop       a graph of landmarks, built once and solved for each goal; one jump from the true state
+    depth m           m policies in a row; at depth 3 with fewer samples of each plan
+    halving           plans of depth 3, sampled adaptively, with memory of the last decision
+    cross-entropy     plans of depth 4, drawn from a distribution that is fitted to the best ones
+    recorded steps    shortest ways over recorded transitions between the same landmarks; no model
+    guide             knows the maze: the upper bound
+
+In pointmaze-medium all agents are compared, elsewhere a few. Agents other than the closed loop have the models of the
+first seed.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ggpi.agent.agent import GGPIAgent
+from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
+from ggpi.lab import agents, one_of
+from ggpi.lab.cache import kept, seconds_of
+from ggpi.lab.cells import Cells, Metrics, compute
+from ggpi.lab.maze.closed_loop_models import Sizes, described
+from ggpi.lab.maze.recorded_search import recorded_search
+from ggpi.lab.maze.tasks import guide
+from ggpi.lab.maze.value_maps import value_map
+from ggpi.lab.ogbench.episodes import REPORTED, play, success
+from ggpi.lab.ogbench.models import ALPHA, FOLDER, RECIPE, Training, data_of, graph_of, models
+from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
+from ggpi.policies import ogbench_policies
+
+RANDOM_TURN = 4
+"""Longest turn of random switching, in decisions."""
+OTHERS = {
+    "depth-1": "depth 1",
+    "depth-2": "depth 2",
+    "depth-3": "depth 3",
+    "halving": "halving, depth 3",
+    "cross-entropy": "cross-entropy, depth 4",
+    "recorded": "recorded steps",
+    "random": "random switching",
+    "directions": "one direction, mean of eight",
+    "guide": "guide",
+}
+"""Agents beside the closed loop."""
+FEW = ("depth-2", "recorded", "guide")
+
+
+@dataclass(frozen=True)
+class Config:
+    seed: int = 0
+    """Seed of the episodes."""
+    maze: str = "pointmaze-giant"
+    """pointmaze-medium, pointmaze-large, pointmaze-giant or pointmaze-teleport."""
+    num_models: int = 3
+    """Seeds of models."""
+    others: tuple[str, ...] = ()
+    """Other agents; none: all in pointmaze-medium, elsewhere depth-2, recorded and guide."""
+    episodes: int = 50
+    """Episodes of the closed loop for each task and seed of models."""
+    few_episodes: int = 20
+    """Of the other agents: the first ones of all."""
+    max_steps: int = 1_000
+    """Steps of an episode, at most OGBench's 1,000."""
+    hold: int = 5
+    """Steps between decisions."""
+    num_transitions: int = 1_000_000
+    """Transitions that models learn from; OGBench's datasets have as many."""
+    training_steps: int = 20_000
+    """Steps of training."""
+    num_landmarks: int = 4_000
+    """Landmarks of the graph."""
+    num_jumps: int = 16
+    """Jumps of each policy from each landmark."""
+    num_neighbours: int = 3
+    """Landmarks that V is interpolated from."""
+    samples: int = 16
+    """Samples for each policy of the closed loop, and for each plan of depth 2."""
+    draws: int = 4_096
+    """Draws of a decision by halving and, about, by the cross-entropy method."""
+
+    def __post_init__(self):
+        one_of("maze", self.maze, MAZES)
+        for name in self.others:
+            one_of("agent", name, OTHERS)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The other agents of this maze."""
+        return self.others or (tuple(OTHERS) if self.maze == "pointmaze-medium" else FEW)
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(self.num_landmarks, self.num_jumps, self.num_neighbours, ALPHA)
+
+
+PRESETS = {
+    "tiny": Config(
+        maze="pointmaze-medium",
+        num_models=1,
+        others=("depth-1", "recorded", "random", "guide"),
+        episodes=1,
+        few_episodes=1,
+        max_steps=6,
+        num_transitions=4_096,
+        training_steps=20,
+        num_landmarks=100,
+        num_jumps=4,
+        samples=4,
+    ),
+    "cpu": Config(episodes=20, few_episodes=2, num_transitions=400_000, training_steps=3_000, draws=1_024),
+    "paper": Config(),
+}
+
+
+def run(config: Config, cells: Cells = compute) -> Metrics:
+    """Models, graphs, then episodes of every agent."""
+    seeds, world = range(config.num_models), OGBenchMaze(config.maze)
+    jobs: Metrics = {}
+    for s in seeds:
+        jobs |= {f"graph/{s}": partial(describe, config, s), f"closed-loop/{s}": partial(loop, config, s)}
+        jobs |= {"picture": partial(picture, config)}  # of the first seed
+        jobs |= {name: partial(compare, config, name) for name in config.compared}
+    results = cells(jobs)
+    found = {"closed loop": [results[f"closed-loop/{s}"] for s in seeds]}
+    found |= {OTHERS[name]: [results[name]] for name in config.compared}
+    low, high = world.bounds
+    return {
+        "maze": config.maze,
+        "free": world.free,
+        "low": low,
+        "high": high,
+        "tasks": list(world.tasks),
+        "num_models": config.num_models,
+        "episodes": config.episodes,
+        "few_episodes": config.few_episodes,
+        "hold": config.hold,
+        "transitions": config.num_transitions,
+        "graphs": [results[f"graph/{s}"] for s in seeds],
+        "success": {name: by_task(parts, list(world.tasks)) for name, parts in found.items()},
+        "milliseconds": {
+            name: 1e3 * float(np.mean([part["seconds_per_plan"] for part in parts]))
+            for name, parts in found.items()
+        },
+        "picture": results["picture"],
+    }
+
+
+def by_task(parts: list[Metrics], tasks: list[int]) -> Metrics:
+    """Success in each task and in all of them."""
+    steps = np.concatenate([np.reshape(part["steps"], (-1, len(tasks))) for part in parts])
+    return {str(task): success(steps[:, i]) for i, task in enumerate(tasks)} | {"all": success(steps.ravel())}
+
+
+def training_of(config: Config, seed: int) -> Training:
+    """What the models of a seed are trained with."""
+    return Training(config.maze, seed, config.num_transitions, replace(RECIPE, steps=config.training_steps))
+
+
+def describe(config: Config, seed: int) -> Metrics:
+    """What is known of models and graph before any episode, and the seconds of each phase."""
+    training, world = training_of(config, seed), OGBenchMaze(config.maze)
+    times = [time.perf_counter()]
+    for phase in (data_of, models, partial(graph_of, sizes=config.sizes)):
+        phase(training)
+        times.append(time.perf_counter())
+    graph = graph_of(training, config.sizes)
+    graph.solve(world.reward(world.task(1).goal))  # the first one compiles
+    times.append(time.perf_counter())
+    graph.solve(world.reward(world.task(2).goal))
+    times.append(time.perf_counter())
+    data, _, building, _, solving = np.diff(times)
+    fitting = seconds_of(kept(training, FOLDER))
+    seconds = {"data": data, "training": fitting, "graph": building, "goal": solving}
+    return described(graph, world) | {"seconds": seconds}
+
+
+def loop(config: Config, seed: int) -> Metrics:
+    """Episodes of the closed loop."""
+    return measured(config, closed_loop(config, seed), config.episodes)
+
+
+def closed_loop(config: Config, seed: int) -> agents.Decide:
+    """The closed loop with the models of a seed."""
+    training, radius = training_of(config, seed), OGBenchMaze(config.maze).radius
+    ghms = models(training).with_alpha(ALPHA)
+    return agents.closed_loop(ghms, graph_of(training, config.sizes), config.samples, radius)
+
+
+def compare(config: Config, name: str) -> Metrics:
+    """Episodes of another agent, with the models of the first seed."""
+    if name != "directions":
+        return measured(config, agent_of(config, name), config.few_episodes)
+    each = [
+        measured(config, agents.alone(ogbench_policies(), k), config.few_episodes)
+        for k in range(len(ogbench_policies()))
+    ]
+    seconds = float(np.mean([one["seconds_per_plan"] for one in each]))
+    return {"steps": np.concatenate([one["steps"] for one in each]), "seconds_per_plan": seconds}
+
+
+def agent_of(config: Config, name: str) -> agents.Decide:
+    """An agent by its name."""
+    training, world = training_of(config, 0), OGBenchMaze(config.maze)
+    if name == "recorded":
+        return recorded_search(
+            graph_of(training, config.sizes), data_of(training), ogbench_policies(), world.radius
+        )
+    if name == "random":
+        return agents.random_switching(ogbench_policies(), RANDOM_TURN)
+    if name == "guide":
+        return guide(world, ogbench_policies(), world.safe)
+    ghms = models(training).with_alpha(ALPHA)
+    if name == "halving":
+        search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
+        return agents.WarmPlanner(ghms, 3, world.radius, search)
+    if name == "cross-entropy":
+        samples = max(1, config.samples // 4)
+        plans = max(9, config.draws // (4 * 4 * samples))
+        return agents.WarmPlanner(
+            ghms, None, world.radius, CrossEntropy(plans, depth=4, num_samples=samples, value_samples=1)
+        )
+    depth = int(name.removeprefix("depth-"))
+    samples = max(1, round(config.samples * len(ogbench_policies()) ** float(2 - depth)))
+    search = Exhaustive(num_samples=samples)
+    return agents.planner(ghms, depth, samples, world.radius, planner=search)
+
+
+def measured(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
+    """Steps to the goal in each episode (0: not reached), and the time of a decision."""
+    world, timed = OGBenchMaze(config.maze), agents.Timed(decide)
+    limits = {"hold": config.hold, "max_steps": config.max_steps}
+    found = play(world, timed, list(world.tasks), episodes, REPORTED + config.seed, **limits)
+    return {"steps": np.array([one.steps for one in found]), "seconds_per_plan": timed.seconds_per_decision}
+
+
+def picture(config: Config) -> Metrics:
+    """V of the landmarks for a goal of the first task, the best policy at each, and the path of an episode."""
+    training, world = training_of(config, 0), OGBenchMaze(config.maze)
+    graph, ghms = graph_of(training, config.sizes), models(training).with_alpha(ALPHA)
+    limits = {"hold": config.hold, "max_steps": config.max_steps}
+    (one,) = play(world, closed_loop(config, 0), [1], 1, REPORTED + 500 + config.seed, **limits)
+    reward = world.reward(one.goal)
+    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=config.samples)
+    return {
+        "target": one.goal,
+        "radius": world.radius,
+        **value_map(agent, graph, config.seed),
+        "path": np.round(one.path, 3),
+        "steps": one.steps,
+    }

@@ -1,0 +1,94 @@
+"""Tables and figure of `ogbench-mazes`, from its numbers."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from rich.table import Table
+
+from ggpi.lab import style
+from ggpi.lab.cells import Metrics
+from ggpi.lab.maze.value_maps import draw_maze, draw_values
+from ggpi.lab.ogbench.published import METHODS, SUCCESS
+
+
+def table(metrics: Metrics) -> list[Table]:
+    """Success by task; what others published; phases, models and graph."""
+    return [_success_table(metrics), _published_table(metrics), _graph_table(metrics)]
+
+
+def _success_table(metrics: Metrics) -> Table:
+    shown = Table(
+        title=f"{metrics['maze']}: goals reached, %, by OGBench's tasks",
+        caption=f"exact 95% intervals; for each task {metrics['num_models']} seeds of models × {metrics['episodes']} "
+        f"episodes of the closed loop, {metrics['few_episodes']} of the others; steps: mean of episodes that reached "
+        f"the goal, of at most 1,000; ms: of a decision, one every {metrics['hold']} steps",
+    )
+    shown.add_column("agent")
+    for column in (*(f"task {task}" for task in metrics["tasks"]), "all", "steps", "ms"):
+        shown.add_column(column, justify="right")
+    for name, row in metrics["success"].items():
+        tasks = (f"{100 * row[str(task)]['mean']:.0f}" for task in metrics["tasks"])
+        every = row["all"]
+        interval = f"{100 * every['mean']:.1f} [{100 * every['low']:.1f}, {100 * every['high']:.1f}]"
+        steps = "-" if every["steps"] is None else f"{every['steps']:.0f}"
+        shown.add_row(name, *tasks, interval, steps, f"{metrics['milliseconds'][name]:.1f}")
+    return shown
+
+
+def _published_table(metrics: Metrics) -> Table:
+    shown = Table(
+        title=f"{metrics['maze']}: published success, %, of OGBench's six methods",
+        caption="not the same contest: they learn goal-conditioned policies from OGBench's dataset of 1,000,000 "
+        f"transitions; here base policies know directions, and models learn from {metrics['transitions']:,} "
+        "transitions of our own from random places. Park et al., OGBench, arXiv 2410.20092, as a later "
+        "comparison quotes them; ± over 8 seeds",
+    )
+    for method in METHODS:
+        shown.add_column(method, justify="right")
+    shown.add_row(*(f"{mean} ± {deviation}" for mean, deviation in SUCCESS[metrics["maze"]]))
+    return shown
+
+
+def _graph_table(metrics: Metrics) -> Table:
+    shown = Table(
+        title=f"{metrics['maze']}: from nothing to a graph, before any episode",
+        caption="seconds of each phase, training when it was done; a goal: solving "
+        "the graph for it; in walls, left out: jumps that do, and that end too far from every landmark",
+    )
+    for column in ("seed of models", "data", "training", "graph", "a goal", "in walls, %", "left out, %"):
+        shown.add_column(column, justify="right")
+    for seed, row in enumerate(metrics["graphs"]):
+        seconds = row["seconds"]
+        phases = (
+            "-" if seconds[name] is None else f"{seconds[name]:.0f}" for name in ("data", "training", "graph")
+        )
+        shares = (f"{100 * row[name]:.1f}" for name in ("in_walls", "left_out"))
+        shown.add_row(str(seed), *phases, f"{seconds['goal']:.2f}", *shares)
+    return shown
+
+
+def plot(metrics: Metrics) -> Figure:
+    """Success of every agent; V of the landmarks with the best policy at some of them, and the path of an episode."""
+    canvas, axes = style.figure(1, 2, size=(5.4, 4.2), width_ratios=(1, 1.6))
+    _draw_success(axes[0, 0], metrics)
+    draw_maze(axes[0, 1], np.array(metrics["free"]), np.array(metrics["low"]), np.array(metrics["high"]))
+    draw_values(axes[0, 1], metrics["picture"])
+    return canvas
+
+
+def _draw_success(ax: Axes, metrics: Metrics) -> None:
+    """Bars of ours and, below them, of what was published."""
+    ours = {name: 100 * row["all"]["mean"] for name, row in metrics["success"].items()}
+    theirs = {
+        f"{name}, published": mean for name, (mean, _) in zip(METHODS, SUCCESS[metrics["maze"]], strict=True)
+    }
+    names = [*ours, *theirs]
+    colours = [style.BLUE] * len(ours) + [style.GREY] * len(theirs)
+    values = [*ours.values(), *theirs.values()]
+    ax.barh(range(len(names)), values, color=colours, height=0.7)
+    for row, value in enumerate(values):
+        ax.text(value + 1, row, f"{value:.0f}", va="center", fontsize=7, color=style.INK)
+    ax.set_yticks(range(len(names)), names, fontsize=7)
+    ax.invert_yaxis()
+    ax.set_xlim(0, 112)
+    ax.set_title(f"{metrics['maze']}: goals reached, %", fontsize=9, color=style.INK)

@@ -1,0 +1,65 @@
+"""OGBench's mazes at their smallest size."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ogbench")
+
+import ggpi.lab
+from ggpi.envs.ogbench_maze import OGBenchMaze
+from ggpi.lab.ogbench import errands, errands_figure, mazes, mazes_figure
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.mark.slow
+def test_mazes_have_every_number():
+    config = mazes.PRESETS["tiny"]
+    metrics = mazes.run(config)
+    assert set(metrics["success"]) == set(metrics["milliseconds"])
+    assert set(metrics["success"]) == {"closed loop", *(mazes.OTHERS[name] for name in config.others)}
+    assert set(metrics["success"]["guide"]) == {"1", "2", "3", "4", "5", "all"}
+    assert metrics["graphs"][0]["seconds"]["training"] > 0
+    assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
+    assert len(mazes_figure.table(metrics)) == 3
+    assert len(mazes_figure.plot(metrics).axes) == 2
+
+
+@pytest.mark.slow
+def test_errands_have_every_number(tmp_path):
+    metrics = ggpi.lab.run("ogbench-errands", preset="tiny", out=tmp_path)
+    assert set(metrics["tours"]) == set(errands.TOURS) and set(metrics["corridors"]) == {"0", "10"}
+    assert errands_figure.table(metrics).row_count == 6
+    assert len(errands_figure.plot(metrics).axes) == 2
+
+
+def test_all_agents_are_compared_in_the_medium_maze_only():
+    assert mazes.Config(maze="pointmaze-medium").compared == tuple(mazes.OTHERS)
+    assert mazes.Config().compared == mazes.FEW
+    assert mazes.Config(others=("guide",)).compared == ("guide",)
+
+
+@pytest.mark.parametrize("wrong", [{"maze": "pointmaze-small"}, {"others": ("guides",)}])
+def test_unknown_names_raise(wrong):
+    with pytest.raises(ValueError, match="is called"):
+        mazes.Config(**wrong)
+
+
+def test_a_corridor_can_be_avoided():
+    world = OGBenchMaze("pointmaze-giant")
+    assert errands.detour_tasks(world) == [1, 2, 3, 4, 5]
+    squares = errands.corridor_of(world, 4)
+    assert squares.shape == (3, 2) and world.possible(squares).all()
+
+
+def test_the_guide_takes_the_shortest_tour():
+    config = errands.Config(episodes=1)
+    world = OGBenchMaze(config.maze)
+    start, places, seed = errands.tour_task(config, 0)
+    steps, path = errands.follow(config, errands.shortest_tour(world, places), start, places, seed)
+    assert steps == len(path) - 1 > 0
+    for place in places:
+        assert np.linalg.norm(path - place, axis=1).min() <= world.radius
