@@ -121,8 +121,9 @@ def devices_and_fit(steps):
 def fail_in_the_second():
     """The first waits for what the second does not do."""
     import jax
+    from jax.experimental.multihost_utils import sync_global_devices
 
-    return fail_at(1, jax.process_index()) or jax.experimental.multihost_utils.sync_global_devices("never")
+    return fail_at(1, jax.process_index()) or sync_global_devices("never")
 
 
 def die_in_the_second():
