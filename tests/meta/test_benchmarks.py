@@ -53,6 +53,20 @@ def test_the_jumpy_graph_is_timed():
     assert all(found.keys() == row.keys() for rows in results.values() for row in rows)
 
 
+def test_committed_results_of_executors():
+    results = committed("cluster")
+    for work in results["work"].values():
+        assert min(work["times_faster"].values()) >= 1.7
+    assert results["overhead_ms"]["two workers of Ray"] < 2
+
+
+def test_committed_results_of_the_studio():
+    """First paint, and from a click to its plan, on two cores."""
+    results = committed("studio")
+    assert results["first_paint_ms"] <= 1000
+    assert all(world["median_ms"] <= 150 for world in results["click"].values())
+
+
 def test_committed_results_of_the_jumpy_graph():
     """8 policies, 4,000 landmarks and 16 jumps of each; cost is linear but for the caches of the processor."""
     results = committed("jumpy_graph")
