@@ -43,8 +43,6 @@ class Training:
     """Arguments of the environment."""
     policies: str = "directions"
     """directions, or maze: those that hold a speed."""
-    places: tuple[int, ...] = ()
-    """Coordinates of `StateSpec.places`."""
     gamma: float = 0.95
     alpha: float = 0.1
     num_transitions: int = 400_000
@@ -71,8 +69,7 @@ TRAININGS = {
         "ggpi/PointMaze-v0",
         {"maze": "Medium"},
         "maze",
-        places=(0, 1),
-        teacher=replace(TEACHER, model=FlowMatchingConfig(64, 2, 4, predict="state"), steps=6_000),
+        teacher=replace(TEACHER, model=FlowMatchingConfig(64, 2, 4, predict="state"), steps=4_000),
         student=replace(CPU, model=FlowMatchingConfig(64, 2, predict="state"), steps=5_000),
     ),
 }
@@ -82,13 +79,12 @@ def pretrain(training: Training, out: Path, command: str) -> GHMs:
     """Trains models, and writes them with their world, the command and how they compare with simulation."""
     environment: Environment = make(training.env, **training.options).unwrapped.environment  # type: ignore
     data, key = transitions(training, environment), jax.random.key(training.seed)
-    parts, spec = (training.base_policies, data), replace(environment.spec, places=training.places)
-    options: dict[str, Any] = {"gamma": training.gamma, "alpha": training.alpha, "spec": spec}
+    parts = training.base_policies, data
+    options: dict[str, Any] = {"gamma": training.gamma, "alpha": training.alpha, "spec": environment.spec}
     taught = fit(*parts, recipe=training.teacher, key=key, **options)
     ghms = distil(taught, data, steps=training.student.steps, recipe=training.student, key=key)
     save(out / "models", ghms)
-    places = tuple(spec.names[i] for i in spec.places)
-    record(out, World(training.env, spec.names, (), (), training.options, "2 numbers", places), {})
+    record(out, World(training.env, environment.spec.names, (), (), training.options, "2 numbers"), {})
     found = diagnose(ghms, None, environment, key=key)
     kept = {
         name: {horizon: {m: about[m] for m in MEASURED if m in about} for horizon, about in rows.items()}
