@@ -129,12 +129,10 @@ def test_memory_stays_within_bounds_over_200_rewards():
 def test_an_agent_that_is_dropped_frees_its_programs():
     mdp = ggpi.envs.four_rooms()
     ghms = ggpi.exact_ghms(mdp, [ggpi.TabularPolicy.uniform(mdp)], 0.9, 0.5)
-    gc.collect()  # what other tests have dropped
-    before = len(queries._compiled.programs)
     agent = ggpi.GGPIAgent(ghms, rewards.arrival(lambda x: jnp.cos(x)), depth=1, num_samples=2)
     agent.act(0, key=jax.random.key(0))
-    assert len(queries._compiled.programs) == before + 1
-    gone = weakref.ref(agent.reward.values)
-    del agent
+    *_, last = queries._compiled.programs._held.values()
+    gone, program = weakref.ref(agent.reward.values), weakref.ref(last)
+    del agent, last
     gc.collect()
-    assert gone() is None and len(queries._compiled.programs) == before
+    assert gone() is None and program() is None
