@@ -57,6 +57,7 @@ def test_one_block_is_the_whole(compare):
     assert_same(compare(episodes=4, executor=cluster.local()).scores, compare(episodes=4).scores)
 
 
+@pytest.mark.slow
 def test_processes_play_the_same_episodes(compare):
     with cluster.processes(1) as one, cluster.processes(2) as two:
         found = [compare(episodes=EPISODES, executor=executor).scores for executor in (one, two)]

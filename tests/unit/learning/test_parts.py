@@ -120,6 +120,7 @@ def test_parts_of_another_training_raise(data, tmp_path):
         fit(data, executor=cluster.local(), out=tmp_path, batch_size=8)
 
 
+@pytest.mark.slow
 def test_one_network_is_one_part(data):
     settings = {"alpha": "any", "recipe": replace(RECIPE, model=ggpi.FlowMatchingConfig(width=4, depth=1))}
     here, there = (
