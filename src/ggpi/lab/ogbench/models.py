@@ -9,11 +9,10 @@ from ggpi.data.transitions import Transitions
 from ggpi.envs import GymVectorEnv
 from ggpi.envs.ogbench_maze import OGBenchMaze
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.flow_matching import FlowMatchingConfig
+from ggpi.lab.maze import closed_loop_models
 from ggpi.lab.maze.closed_loop_models import Sizes, trained
 from ggpi.lab.maze.tasks import DATA
-from ggpi.learning.flow_losses import TD2CFM
-from ggpi.learning.recipe import CPU, Recipe
+from ggpi.learning.recipe import Recipe
 from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.policies import ogbench_policies
@@ -26,13 +25,7 @@ FOLDER = "ogbench-mazes"
 """Of the cache."""
 TURN, EPISODE = 80, 200
 """Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
-RECIPE = replace(
-    CPU,
-    model=FlowMatchingConfig(predict="state", num_steps=4),
-    loss=TD2CFM(n_step=100),
-    batch_size=64,
-    learning_rate=2e-3,
-)
+RECIPE = replace(closed_loop_models.RECIPE, batch_size=64)
 """Each step trains the network with 64 rows for each policy at each of four horizons."""
 
 
