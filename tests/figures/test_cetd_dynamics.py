@@ -9,6 +9,8 @@ from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import cetd_dynamics as experiment
 from ggpi.lab.finite import cetd_dynamics_figure as experiment_figure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def metrics():

@@ -6,6 +6,8 @@ from ggpi.lab.cells import as_stored
 from ggpi.lab.finite import four_rooms_policy_iteration as experiment
 from ggpi.lab.finite import four_rooms_policy_iteration_figure as experiment_figure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def metrics():

@@ -10,6 +10,8 @@ from ggpi.lab.cells import as_stored
 from ggpi.lab.models import one_step as experiment
 from ggpi.lab.models import one_step_figure as experiment_figure
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def metrics():

@@ -12,6 +12,8 @@ from ggpi.lab.iteration import learned_policy_iteration_figure as experiment_fig
 from ggpi.lab.iteration import policies as parts
 from ggpi.lab.iteration.coin_corridor import CoinCorridor
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def metrics():

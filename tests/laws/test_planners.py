@@ -50,6 +50,7 @@ def test_means_are_the_exact_values(form, alphas):
     assert found.best == np.argmax(found.mean) and found.head == gsps[int(found.best)].head
 
 
+@pytest.mark.slow
 def test_moments_are_sums_over_the_returns():
     """Of rewards of both signs, so that the positive part is neither everything nor nothing."""
     _, ghms, rng = world()
@@ -69,6 +70,7 @@ def test_moments_are_sums_over_the_returns():
     np.testing.assert_allclose(found.square, (g**2).sum(axis=1), rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_nothing_is_earned_in_a_terminal_state():
     _, ghms, rng = world(terminal=True)
     gsps = ggpi.compositions(3, 2, ALPHA)
@@ -78,6 +80,7 @@ def test_nothing_is_earned_in_a_terminal_state():
         assert (np.asarray(found.mean) == 0).all() and found.value == 0
 
 
+@pytest.mark.slow
 def test_plans_with_a_common_prefix_share_its_samples():
     """Plans that differ after the first segment have equal G of it, sample by sample; common noise is shared too."""
     _, ghms, rng = world()
@@ -115,6 +118,7 @@ def test_every_completion_lies_within_the_bounds_of_its_prefix(form):
         np.testing.assert_allclose(rest[:, 0], (1 - ratio) / (1 - GAMMA), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_draws_are_counted_over_distinct_prefixes():
     _, ghms, rng = world()
     gsps, reward = ggpi.compositions(3, 3, ALPHA), reward_of("arrival", rng)
@@ -131,6 +135,7 @@ def test_draws_are_counted_over_distinct_prefixes():
     assert sorted(set(np.asarray(found.samples).tolist())) == np.cumsum(samples).tolist()
 
 
+@pytest.mark.slow
 def test_the_reported_value_is_unbiased():
     """The mean of reported values of many decisions is V of the chosen plans; the search's own maximum is above it."""
     _, ghms, rng = world(1)
@@ -176,6 +181,7 @@ def test_jit_vmap_and_scan(name):
                 )
 
 
+@pytest.mark.slow
 def test_certified_gaps_are_right():
     """The true gap exceeds the certified one in at most δ of all runs: binomial tail at δ for 200 runs."""
     _, ghms, _ = world(2)
@@ -192,6 +198,7 @@ def test_certified_gaps_are_right():
     assert (np.diff(survivors, axis=1) <= 0).all() and (survivors[:, -1] < len(gsps)).any()
 
 
+@pytest.mark.slow
 def test_an_easy_choice_is_certified_early():
     """One policy reaches the reward at once, the other never: few draws and a gap of 0."""
     P = np.zeros((3, 2, 3))
@@ -221,6 +228,7 @@ def test_a_warm_start_keeps_what_survived():
     assert np.asarray(cold.samples)[kept].min() >= np.asarray(cold.samples)[~kept].max()
 
 
+@pytest.mark.slow
 def test_memory_counts_samples_of_the_last_decision():
     """Means are over new samples and a share of the old ones; the new ones are those of a decision without memory."""
     _, ghms, rng = world()

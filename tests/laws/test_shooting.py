@@ -114,6 +114,7 @@ def test_suffixes_close_a_set():
     assert set(gsps_of(closed.at(jnp.arange(20)), ALPHAS)) == set(gsps_of(plans, ALPHAS))
 
 
+@pytest.mark.slow
 def test_with_all_plans_proposed_the_choice_is_that_of_exhaustive_search():
     """200 draws miss one of 9 plans with probability 9 (8/9)²⁰⁰ < 1e-9; both take the largest of unbiased means."""
     ghms, _, rng = world(0.3)
@@ -150,6 +151,7 @@ def lock():
     return ghms, rewards.state([0.0, 1.0, 2.0, 4.0, 8.0, 0.0])
 
 
+@pytest.mark.slow
 def test_a_narrow_beam_finds_the_only_good_plan():
     """Nothing is random: with α = 1 every segment but the last is one step, and a right one has a larger reward."""
     ghms, reward = lock()
@@ -164,6 +166,7 @@ def test_a_narrow_beam_finds_the_only_good_plan():
     assert found.survivors.tolist() == [2] * 4
 
 
+@pytest.mark.slow
 def test_cross_entropy_finds_the_only_good_plan_and_moves_to_it():
     """1200 draws miss the best of 81 plans with probability (80/81)¹²⁰⁰ < 4e-7. One elite: the proposal is known."""
     ghms, reward = lock()
@@ -225,6 +228,7 @@ def test_vmap_is_a_loop(name):
     assert len(np.unique(np.asarray(batch.value))) == 3
 
 
+@pytest.mark.slow
 def test_a_warm_start_considers_the_last_plan_with_its_suffixes():
     """What the proof of Thm 4.2 needs of the next decision; with first actions, the plan's action is the best tried."""
     ghms, _, rng = world()

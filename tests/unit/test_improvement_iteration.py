@@ -26,6 +26,7 @@ def test_exact_iteration_ends_at_an_optimum(world, depth, newest_last):
     np.testing.assert_allclose(q, q_star(world.mdp, world.r_action, world.gamma), atol=1e-6)
 
 
+@pytest.mark.slow
 @given(worlds(), st.integers(1, 3))
 def test_newest_last_loses_nothing(world, depth):
     """The newest policy dominates its predecessors, so each GSP that ends in it dominates the rest."""

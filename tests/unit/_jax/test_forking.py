@@ -84,6 +84,7 @@ def test_a_fork_before_the_first_use_of_jax_works():
     assert forked("unused").strip() == "[2. 2.]"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(HANGS)
 def test_spawned_processes_use_agents(tmp_path):
     """Models reach them through a directory, or pickled as arguments."""

@@ -206,6 +206,7 @@ def learned():
     )
 
 
+@pytest.mark.slow
 def test_all_kinds_of_functions_pay_the_same(learned):
     def python(state):
         return float(np.hypot(*(state - np.array([1.0, 1.0]))) <= 2.0)
@@ -234,6 +235,7 @@ def test_another_target_compiles_nothing(learned):
     assert not compiled
 
 
+@pytest.mark.slow
 def test_each_state_of_a_batch_may_have_its_own_reward(learned):
     states, places = np.zeros((3, 2)), np.array([[1.0, 0.0], [0.0, 1.0], [5.0, 5.0]])
     many = ggpi.GGPIAgent(learned, rewards.targets(places, 1.0), depth=2, num_samples=4)

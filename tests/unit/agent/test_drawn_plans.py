@@ -39,6 +39,7 @@ def test_a_plan_of_a_batch(ghms, reward):
     assert agent.with_reward(ggpi.rewards.state(ghms.mdp.indicator((1, 9)))).act(states, key=KEY)[0] == 0
 
 
+@pytest.mark.slow
 def test_a_trace_sees_every_round(ghms, reward):
     """A uniform draw of 64 plans lacks every plan that starts with right with probability (3/4)⁶⁴ < 1e-7."""
     agent = ggpi.GGPIAgent(ghms, reward, planner=CrossEntropy(64, 3, num_samples=20))

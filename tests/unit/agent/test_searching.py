@@ -23,6 +23,7 @@ def halving(ghms):
     return ggpi.GGPIAgent(ghms, reward, depth=2, planner=SequentialHalving(2000))
 
 
+@pytest.mark.slow
 def test_a_plan_has_the_same_fields(halving, ghms):
     """Next to the goal, right (2) reaches it at once: every plan that starts with it beats all others by far."""
     x = ghms.mdp.index((1, 10))
@@ -36,6 +37,7 @@ def test_a_plan_has_the_same_fields(halving, ghms):
         plan.samples(0)
 
 
+@pytest.mark.slow
 def test_batches_and_other_rewards(halving, ghms):
     states = np.array([ghms.mdp.index((1, 10)), ghms.mdp.index((2, 11))])
     assert halving.act(states, key=KEY).tolist() == [2, 3]
@@ -43,6 +45,7 @@ def test_batches_and_other_rewards(halving, ghms):
     assert other.act(states[0], key=KEY) == 0
 
 
+@pytest.mark.slow
 def test_a_trace_sees_every_round_and_a_time_limit_ends_the_search(halving, ghms):
     x, seen = ghms.mdp.index((1, 10)), []
     halving.plan(x, trace=seen.append, key=KEY)
@@ -62,6 +65,7 @@ def test_a_warm_start_takes_survivors_over(halving, ghms):
     assert again.action == 2
 
 
+@pytest.mark.slow
 def test_branch_and_bound_certifies(ghms):
     """Right and up stay where the reward is, left and down leave it: two are left, and the gap is small enough."""
     reward = ggpi.rewards.arrival(ghms.mdp.indicator((1, 10), (1, 11)))

@@ -36,6 +36,7 @@ def saved(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [["--env", "ggpi/PointMass-v0"], ["--data", "data.npz"]])
 def test_from_saved_models_to_a_table(saved, monkeypatch, capsys, truth):
     monkeypatch.chdir(saved)

@@ -97,6 +97,7 @@ def test_only_likelihoods_are_compared_with_knowing_nothing(monkeypatch, kl_weig
     assert found["verdict"] == ("bad" if is_judged else "usable")
 
 
+@pytest.mark.slow
 def test_the_same_command_goes_on(folder, capsys, monkeypatch):
     given = ["--env", "Pendulum-v1", "--policies", "brake", *SMALL, "--out", "models"]
 
@@ -197,6 +198,7 @@ def test_data_that_one_has(folder, capsys, kind):
     assert ggpi.load(f"{out}/models").models[0].frame.kept == (2, 3)
 
 
+@pytest.mark.slow
 def test_places_are_seen_finely(folder):
     given = ["--env", "ggpi/PointMass-v0", "--policies", "boxed", "--transitions", "300", "--steps", "2"]
     assert fit(*given, "--places", "x,y") == 0
@@ -205,6 +207,7 @@ def test_places_are_seen_finely(folder):
     assert world_file.read_world(out).spec.places == (0, 1)
 
 
+@pytest.mark.slow
 def test_dictionary_observations_by_keys(folder, capsys):
     pytest.importorskip("gymnasium_robotics")
     name = "gymnasium_robotics:PointMaze_UMaze-v3"

@@ -89,6 +89,7 @@ def play(saved, *arguments):
     return main(["play", str(saved), "--samples", "4", *arguments])
 
 
+@pytest.mark.slow
 def test_a_row_for_each_episode(saved, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     given = ["--reward", "target:place=100,radius=200", "--episodes", "2", "--depth", "2"]

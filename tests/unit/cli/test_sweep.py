@@ -21,6 +21,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_every_combination_is_run(capsys):
     options = ("--set", "gamma=.9,.8", "--seeds", "1", "--show", "gamma")
     assert sweep(*options, "--on", "processes:2") == 0

@@ -16,6 +16,8 @@ from ggpi import rewards
 from ggpi.cli.comparison_report import picture, write_comparison
 from ggpi.diagnosis.comparison import Score, planners
 
+pytestmark = pytest.mark.slow
+
 KEY = jax.random.key(0)
 
 

@@ -16,6 +16,8 @@ from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
 from ggpi.policies.linear import direction_policies
 
+pytestmark = pytest.mark.slow
+
 ENV, EPISODES = "ggpi/PointMass-v0", 13
 COLUMNS = ("total", "discounted", "steps", "terminated")
 

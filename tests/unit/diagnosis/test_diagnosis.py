@@ -200,6 +200,7 @@ def test_records_that_tell_no_future_are_refused():
     assert recorded_futures(ends, 0, 0.8, 10).left_out == 0, "a world of one step"
 
 
+@pytest.mark.slow
 def test_learned_models_and_environments_by_name():
     policies = ggpi.policies.linear.direction_policies()[:2]
     data = ggpi.collect("ggpi/PointMass-v0", policies, 300, switch_every=40)

@@ -52,6 +52,7 @@ def test_a_density_has_its_mean_score_per_dimension_or_in_all():
     np.testing.assert_allclose(likelihood_each(stack(models), TRUTH, key=KEY)["nll"], wanted, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_latent_gives_bounds():
     """−ELBO is at KL weight 1 whatever the model's own weight is; more latents make a tighter bound, up to noise."""
     models = [vae(0), vae(1)]

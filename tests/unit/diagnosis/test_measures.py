@@ -124,6 +124,7 @@ def test_impossible_samples_are_counted_where_the_environment_can_tell():
     assert impossible(truth, drawn) == {"impossible": 0.5, "impossible_floor": 0.0}
 
 
+@pytest.mark.slow
 def test_a_simulated_truth_knows_what_is_possible():
     sizes = {"num_pairs": 2, "num_samples": 4}
     truth = true_futures(PointMass(), direction_policies(), 0, 0.5, **sizes)

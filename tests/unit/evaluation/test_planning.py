@@ -158,6 +158,7 @@ def test_no_two_calls_and_no_two_rows_share_noise(monkeypatch):
     assert len(np.unique(plan.value)) == 3
 
 
+@pytest.mark.slow
 def test_terminal_states_are_entered_once_and_never_left():
     """0 → end: ρ(end) = 7 is paid once, r(0) = 1 once, and nothing from the end on, at any depth."""
     mdp = ggpi.TabularMDP(np.eye(2)[np.ones((2, 1), int)], [False, True])

@@ -49,6 +49,7 @@ def test_one_sample_has_an_infinite_standard_error(form, gamma):
         assert np.isfinite(mean).all()
 
 
+@pytest.mark.slow
 def test_an_arrival_reward_may_be_infinite_where_one_stands():
     """State 0 is never entered; state 1 is."""
     ghms = world()

@@ -35,6 +35,7 @@ def network(codes=None, num_models=6):
     return conditioned(model, codes, 0.95, num_models, key=KEY)
 
 
+@pytest.mark.slow
 def test_models_of_a_horizon_are_those_of_their_conditions():
     shared, noise = network(), jax.random.normal(KEY, (2,))
     stacked = shared.at_horizon(0.7).stacked()

@@ -111,6 +111,7 @@ def integrated_log_prob(vae, x, a, target):
     return jax.nn.logsumexp(values) + jnp.log(grid[1] - grid[0]) - vae.frame.log_volume
 
 
+@pytest.mark.slow
 def test_the_bounds_are_bounds():
     """E[ELBO] ≤ E[importance-weighted bound] ≤ log μ, and the latter is close with many draws."""
     vae = model()

@@ -105,6 +105,7 @@ def test_the_density_of_an_affine_field_is_known():
     np.testing.assert_allclose(found, norm.logpdf(targets, mean, 2.0).sum(axis=1), atol=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["straight", "curved"])
 def test_densities_integrate_to_one_and_are_those_of_samples(path):
     model = rough(ggpi.FlowMatchingConfig(width=16, depth=2, num_steps=50, path=path), size=1)

@@ -56,6 +56,7 @@ def test_one_replayed_step_changes_the_pairs_of_its_rows(terminated):
     np.testing.assert_array_equal(change, 0)
 
 
+@pytest.mark.slow
 def test_recorded_models_are_on_the_way_to_the_last_one():
     path = ggpi.ghm.cetd(CERTAIN, PI, GAMMA, num_steps=6, record_every=2, key=KEY).logits
     assert path.shape == (3, 3, 2, 3)

@@ -138,6 +138,7 @@ def test_the_elbo_is_below_the_density_by_a_divergence():
     assert wanted < np.log(density)
 
 
+@pytest.mark.slow
 def test_one_draw_of_the_tighter_bound_is_a_weight():
     """With one draw it is log p(x′|z) + log p(z) − log q(z); with many it is the logarithm of their mean."""
     vae, (x, a, target), key = model(), pair(), jax.random.key(5)

@@ -45,6 +45,7 @@ def cells_of(out):
     return {path: json.loads(path.read_text()) for path in sorted((out / "cells").rglob("*.json"))}
 
 
+@pytest.mark.slow
 def test_processes_compute_the_same_bits(executor, expected, tmp_path):
     out = tmp_path / "out"
     lab.run(NAME, preset="tiny", out=out, executor=executor)

@@ -17,6 +17,8 @@ from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import ModelConfig, Recipe
 from zoo import BETA, FEEDBACK, KEY, SYSTEM
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "custom-models.md"
 PAIRS = [([2.0, 0.0], [0.5]), ([-1.0, 2.0], [-0.5])]
 

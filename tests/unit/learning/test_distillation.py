@@ -27,6 +27,8 @@ from ggpi.ghm.vae import VAEConfig
 from ggpi.learning.distillation import distil
 from ggpi.learning.recipe import Recipe
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"gamma": 0.9, "key": KEY, "batch_size": 32, "steps": 3}
 FEW = Recipe(batch_size=16)
 

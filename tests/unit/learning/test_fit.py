@@ -136,6 +136,7 @@ def test_a_run_that_was_cut_short_goes_on_bit_for_bit(tmp_path, loss, monkeypatc
         fit(POLICIES, DATA, gamma=0.9, alpha=0.25, recipe=recipe, key=KEY, out=tmp_path)
 
 
+@pytest.mark.slow
 def test_more_steps_continue_a_finished_run(tmp_path):
     """At a constant learning rate as if it had been longer from the start, also if the first run ends within a chunk.
 
@@ -158,6 +159,7 @@ def test_more_steps_continue_a_finished_run(tmp_path):
     assert steps[-1] == json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["step"]
 
 
+@pytest.mark.slow
 def test_a_falling_learning_rate_follows_the_longer_line_when_a_run_continues(tmp_path, monkeypatch):
     """6 steps of a fall over 6, then those from 6 of a fall over 14: killed in between, it is still the same."""
     recipe = Recipe(chunk=4)

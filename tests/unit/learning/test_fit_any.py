@@ -18,6 +18,8 @@ from ggpi.learning.preparation import Inputs, new_training
 from ggpi.learning.recipe import CPU, Recipe, any_horizon, changed
 from ggpi.planning import SequentialHalving, plan
 
+pytestmark = pytest.mark.slow
+
 OPTIONS = {"gamma": 0.9, "alpha": "any", "key": KEY, "batch_size": 32, "model": FLOW}
 REWARD = ggpi.rewards.arrival(lambda x: x[0] > 1)
 

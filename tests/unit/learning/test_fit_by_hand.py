@@ -91,6 +91,7 @@ def test_episodes_are_held_out_whole_and_of_every_policy():
             assert seen == scored == {0, 1}
 
 
+@pytest.mark.slow
 def test_the_last_chunk_is_as_long_as_it_must_be_and_scores_are_held_out(tmp_path):
     """Three steps in chunks of two; the score is that of the episodes which were not trained on."""
     seen, far = [], walks(8)

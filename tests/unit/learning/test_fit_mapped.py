@@ -42,6 +42,7 @@ def test_mapped_data_that_fit_are_like_any_other(tmp_path):
     assert_same(fit(read_npy(tmp_path)), fit(DATA))
 
 
+@pytest.mark.slow
 def test_mapped_data_that_do_not_fit_are_sampled_and_it_is_said(tmp_path, monkeypatch):
     write_npy(tmp_path, DATA)
     memory = 0.25 * DATA.nbytes / 1e9

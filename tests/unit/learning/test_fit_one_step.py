@@ -11,6 +11,8 @@ import pytest
 import ggpi
 import ggpi.ghm.vae
 
+pytestmark = pytest.mark.slow
+
 KEY = jax.random.key(0)
 POLICIES = [
     ggpi.policy_from(lambda s, a=a: jnp.eye(2)[a], 2, returns="probabilities", name=f"always {a}")

@@ -206,6 +206,7 @@ def test_td2_learns_the_field_on_the_way_of_samples(fine):
     np.testing.assert_allclose(y, expected, atol=0.05 if fine == 1 else 0.005)
 
 
+@pytest.mark.slow
 def test_no_gradient_reaches_the_targets():
     problem = problem_of(chain(False), 1)
     models, slow = (stack([flow(mean)]) for mean in (0.0, 1.0))

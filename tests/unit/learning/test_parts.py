@@ -16,6 +16,8 @@ from ggpi.learning.preparation import Inputs
 from ggpi.learning.recipe import CPU
 from ggpi.policies.linear import linear_policy
 
+pytestmark = pytest.mark.slow
+
 GAMMA, ALPHA = 0.9, 0.5
 RECIPE = replace(CPU, model=VAEConfig(width=4, depth=1), steps=30, batch_size=16, chunk=10)
 KEY = jax.random.key(3)

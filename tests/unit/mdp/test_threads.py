@@ -65,6 +65,7 @@ def test_threads_share_an_mdp():
     assert_same(in_threads(numbers, seeds), map(numbers, seeds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["exact", "learned"])
 def test_threads_share_an_agent(kind):
     """A new agent, so that the threads also race to compile; rewards of one kind share its programs."""

@@ -22,6 +22,8 @@ from ggpi.planning.planning import posed
 from ggpi.planning.sequences import sequence_returns
 from ggpi.policies.linear import linear_policy
 
+pytestmark = pytest.mark.slow
+
 KEY, STATE, GAMMA = jax.random.key(0), jnp.array([0.3, -1.0]), 0.95
 CODES = np.array([[0.0, 1.0], [1.0, -1.0], [0.5, 2.0]], np.float32)
 REWARD = rewards.arrival(lambda x: jnp.tanh(x[0]))

@@ -147,6 +147,7 @@ def test_saved_and_loaded(graph, ghms, tmp_path):
         ggpi.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_models_of_one_network():
     """The α of the graph is that of models made for it; saved models are recognised."""
     saved = ggpi.load(corridor.SAVED / "one-network-ghms")

@@ -153,6 +153,7 @@ def brake(state):
     return -state[2:3]
 
 
+@pytest.mark.slow
 def test_collect_fit_and_save(tmp_path):
     """The whole way, with one policy in each language; what is code is saved by name."""
     env = gymnasium.make("Pendulum-v1")

@@ -88,6 +88,7 @@ def test_four_directions_are_one_group_and_survive_saving(tmp_path):
     assert eqx.tree_equal(again, four) and [each.name for each in again] == ["right", "up", "left", "down"]
 
 
+@pytest.mark.slow
 def test_symmetric_states_get_symmetric_actions():
     from ggpi.envs.ant.symmetry import back, forth, rename_legs, turn_world
 

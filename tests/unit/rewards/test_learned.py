@@ -44,6 +44,7 @@ def test_a_known_reward_is_recovered(learned):
     assert str(learned).startswith("state_action reward learned from 2000 samples; held out: R² ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["state", "arrival"])
 def test_rewards_of_states_need_no_actions(form):
     found = ggpi.fit_reward(STATES, None, near(STATES), form=form, regression=Regression(steps=2000))

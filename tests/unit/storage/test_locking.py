@@ -241,6 +241,7 @@ def test_a_pretraining_is_told_of_another_one(tmp_path):
             pretrain(preset("tiny"), tmp_path)
 
 
+@pytest.mark.slow
 def test_metrics_of_a_fit_that_was_killed_before_its_first_checkpoint_are_forgotten(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2}\n{"st')
     data = ggpi.collect("ggpi/PointMass-v0", POLICIES, 300, seed=0)

@@ -166,6 +166,7 @@ def test_gamma_and_alpha_change_exact_models(client):
     assert settings["alpha"] == 0.2 and "gamma=0.95, alpha=0.2" in settings["python"]
 
 
+@pytest.mark.slow
 def test_learned_models_have_one_gamma(client):
     about, _ = client.open("point-mass")
     assert not about["free"]

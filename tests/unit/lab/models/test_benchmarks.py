@@ -33,6 +33,7 @@ def test_recorded_steps_are_those_of_the_dynamics(world):
     np.testing.assert_allclose(moved, data.next_state, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_futures_are_states_of_paths_at_a_geometric_time(world):
     beta, n, steps = 0.7, 1000, 40
     state, action = (np.repeat(part, n, axis=0) for part in pairs(world, 1, seed=2))

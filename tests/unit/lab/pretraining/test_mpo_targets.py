@@ -11,6 +11,8 @@ pytest.importorskip("mujoco")
 from ggpi.lab.pretraining import mpo
 from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 
+pytestmark = pytest.mark.slow
+
 CONFIG = mpo.MPO((4,), (4,), gamma=0.9, reward_scale=0.1, num_actions=3, target_period=2, learning_rate=1e-3)
 
 
