@@ -15,9 +15,9 @@ The files `*.toml` beside this one list mutants by hand, one area each:
 
 Each mutant is applied to a scratch copy of the tree, never to the checkout, and its tests run against that copy. It is
 killed when a test fails, crashes or hangs. Before that all listed tests have to pass on the unchanged copy. Runtime
-type checks are off, which halves the time: a mutant has to be noticed by what it computes. Files run without their
-slow tests; a test named by its node id runs even if it is slow. Tests run in forks of a process that has imported
-JAX, SciPy and the like, but nothing of ggpi, and has computed nothing.
+type checks are off, which halves the time: a mutant has to be noticed by what it computes. Slow tests run where the
+quick ones of the same files pass. Tests run in forks of a process that has imported JAX, SciPy and the like, but
+nothing of ggpi, and has computed nothing.
 
 Results are kept in `.pytest_cache/mutants.json` until the sources or a mutant's tests change, so an interrupted run
 resumes. Exits with 1 when fewer than 95% are killed, when a mutant without `survives` survives, or when one with
@@ -57,7 +57,7 @@ KEPT = ROOT / ".pytest_cache" / "mutants.json"
 COPIED = ("src", "tests", "pyproject.toml")
 PRELOADED = ("pytest", "jax.numpy", "equinox", "optax", "hypothesis", "scipy.stats", "scipy.sparse.linalg")
 WANTED_SCORE = 0.95
-PASSED, INTERRUPTED = 0, 2
+PASSED, INTERRUPTED, NO_TESTS = 0, 2, 5
 """Exit codes of pytest; a mutant that breaks an import interrupts it."""
 
 
@@ -144,8 +144,14 @@ class Scratch:
         os.utime(path, (self._edits, self._edits))
 
     def pytest(self, tests: tuple[str, ...], seconds: float) -> tuple[int | None, str]:
-        """The exit code (None after a hang) and what was printed."""
-        marked = "" if all("::" in test for test in tests) else "not slow"
+        """Exit code (None after a hang) and output of the quick tests; if these pass, of the slow ones."""
+        code, printed = self._marked("not slow", tests, seconds)
+        if code not in (PASSED, NO_TESTS):
+            return code, printed
+        slow, printed = self._marked("slow", tests, seconds)
+        return (code if slow == NO_TESTS else slow), printed
+
+    def _marked(self, marked: str, tests: tuple[str, ...], seconds: float) -> tuple[int | None, str]:
         options = ("-x", "-q", "-n", "0", "--no-header", "--tb=line", "--assert=plain", "--timeout=0")
         settings = ("-o", "addopts=", "--import-mode=importlib", "-p", "no:cacheprovider", "-m", marked)
         assert self._server.stdin and self._server.stdout
