@@ -109,11 +109,11 @@ class AbstractPathGHM(AbstractGHM):
 
     @property
     def noise_size(self) -> int:
-        return self.frame.state_size
+        return self.frame.target_size
 
     @property
     def loss_noise_size(self) -> int:
-        return self.frame.state_size + 1
+        return self.frame.target_size + 1
 
     @property
     def levels(self) -> Callable[[Array], Levels]:

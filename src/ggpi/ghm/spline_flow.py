@@ -56,7 +56,7 @@ class FlowConfig:
         return Flow(frame, tuple(self._layer(frame, key) for key in jax.random.split(key, self.layers)))
 
     def _layer(self, frame: Frame, key: Key) -> FlowLayer:
-        size, kept = frame.state_size, frame.state_size // 2
+        size, kept = frame.target_size, frame.target_size // 2
         sizes = (kept + frame.input_size, self.hidden, num_raw(self.knots) * (size - kept))
         return FlowLayer(
             batch_norm(size, self.momentum),
@@ -76,7 +76,7 @@ class Flow(AbstractDensityGHM, AbstractObserver):
 
     @property
     def noise_size(self) -> int:
-        return self.frame.state_size
+        return self.frame.target_size
 
     def push(self, state: Vector, action: Action, noise: Vector) -> Vector:
         context, y = self.frame.inputs(state, action), noise

@@ -115,14 +115,21 @@ class Training:
         policy = GaussianPolicy(network=network, name="walker", inputs=INPUTS, scale=SCALE)
         algorithm: Any = ppo if config.algorithm == "ppo" else mpo
         self.learner: Any = algorithm.new_learner(learning, policy, key=value_key)
-        self.walkers = Walkers(config.walk, config.seed, config.num_threads)
+        self.walkers = self._walkers(config.walk.rough_rounds > 0)
         self.replay = Replay(config.mpo.capacity)
         self.curve: list[dict[str, float]] = []
+
+    def _walkers(self, rough: bool) -> Walkers:
+        return Walkers(self.config.walk, self.config.seed, self.config.num_threads, rough)
 
     def round(self) -> dict[str, float]:
         """One round of walking and learning; its numbers are added to the curve."""
         config, done = self.config, len(self.curve)
         key = jax.random.fold_in(self.key, done)
+        if self.walkers.rough and done >= config.walk.rough_rounds:
+            arrays, about = self.walkers.save()
+            self.walkers = self._walkers(rough=False)
+            self.walkers.restore(arrays, about)
         self.walkers.walk = config.walk if done < config.walk.careful_after else config.walk.careful()
         if config.algorithm == "ppo":
             now = config.ppo if done < config.ppo.curious_rounds else config.ppo.settled()
