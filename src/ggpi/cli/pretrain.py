@@ -33,7 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="tiny, cpu, or paper for the paper's sizes (default: cpu)",
     )
     parser.add_argument(
-        "--algorithm", metavar="A", help="mpo or ppo (default: ppo for cpu and ogbench-ant, else mpo, the paper's)"
+        "--algorithm",
+        metavar="A",
+        help="mpo or ppo (default: ppo for cpu and ogbench-ant, else mpo, the paper's)",
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="directory of the policies (default: results/pretrain-…)"

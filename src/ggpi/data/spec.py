@@ -34,7 +34,9 @@ class StateSpec:
         if list(self.predicted) != sorted(set(self.predicted)):
             raise ValueError(f"predicted coordinates ascend, got {self.predicted}")
         if self.predicted and not set(self.relative) | set(sum(self.rotations, ())) <= set(self.predicted):
-            raise ValueError("positions that models do not see, and rotations, are predicted or left out of the spec")
+            raise ValueError(
+                "positions that models do not see, and rotations, are predicted or left out of the spec"
+            )
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
             raise ValueError(

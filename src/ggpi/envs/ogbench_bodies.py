@@ -80,7 +80,9 @@ class Ball:
         physics = np.zeros((len(states), 5))  # time, place, velocity
         physics[:, 1:3] = states + STRIDE * np.clip(actions, -1, 1)
         still = np.zeros((len(states), self.substeps, 2))
-        return np.asarray(rollout(self.model, self._data, physics, still, persistent_pool=True)[0])[:, -1, 1:3]
+        return np.asarray(rollout(self.model, self._data, physics, still, persistent_pool=True)[0])[
+            :, -1, 1:3
+        ]
 
     @cached_property
     def _data(self) -> list[Any]:

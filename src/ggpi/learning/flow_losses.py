@@ -243,7 +243,7 @@ def direct_points(
 ) -> Points:
     """Points on the paths from fresh noise to recorded states, for all models."""
     state = problem.data.state[direct.rows]
-    noise = jax.random.normal(quick(key), (len(state), len(t), *state.shape[1:]))
+    noise = jax.random.normal(quick(key), (len(state), len(t), *state.shape[1:-1], models.noise_size))
 
     def one(model: AbstractPathGHM, state: Array, target: Array, noise: Array) -> Points:
         return on_path(model, t, model.frame.change(state, target), noise)

@@ -65,7 +65,9 @@ def observe(
     axes = body_axes(qpos[..., 3:7], xp)
     joints = qpos[..., 7:] * SIGNS
     spin = xp.einsum("...ij,...i->...j", axes, qvel[..., 3:6])
-    feet = qpos[..., 2, None] + xp.einsum("...ki,...i->...k", feet_in_body(joints, xp), axes[..., :, 2]) - RADIUS
+    feet = (
+        qpos[..., 2, None] + xp.einsum("...ki,...i->...k", feet_in_body(joints, xp), axes[..., :, 2]) - RADIUS
+    )
     parts = (
         qpos[..., :3],
         axes[..., 0, :],

@@ -28,9 +28,7 @@ def turn_world(state: Float[Array, "35"], quarters: Int[Array, ""] | int) -> Flo
     return _turned(state, *jnp.asarray(HEADINGS)[quarters % 4])
 
 
-def _turned(
-    state: Float[Array, "35"], cos: Float[Array, ""], sin: Float[Array, ""]
-) -> Float[Array, "35"]:
+def _turned(state: Float[Array, "35"], cos: Float[Array, ""], sin: Float[Array, ""]) -> Float[Array, "35"]:
     """The state after turning the world by an angle."""
     for group in TURNED:
         first = INDEX[group].start

@@ -26,7 +26,8 @@ class SparseAntVector(VectorEnv):
     """N ants, each in a plane of its own; `target` is "random", a place (x, y) for all, or None for training.
 
     `reset(options={"target": …, "reset_mask": …})` gives the target anew, and resets only the ants of a
-    boolean mask [N]; `ground` is another body or floor. The numbers of threads and of ants do not change what one ant does.
+    boolean mask [N]; `ground` is another body or floor. The numbers of threads and of ants do not change what one ant
+    does.
     """
 
     metadata = {  # noqa: RUF012, as gymnasium writes it

@@ -13,7 +13,8 @@ from ggpi.lab.ogbench.published import METHODS, SUCCESS
 
 def table(metrics: Metrics) -> list[Table]:
     """Success by task; what others published; phases, models and graph."""
-    return [_success_table(metrics), _published_table(metrics), _graph_table(metrics)]
+    published = [_published_table(metrics)] if metrics["maze"] in SUCCESS else []
+    return [_success_table(metrics), *published, _graph_table(metrics)]
 
 
 def _success_table(metrics: Metrics) -> Table:
@@ -80,7 +81,8 @@ def _draw_success(ax: Axes, metrics: Metrics) -> None:
     """Bars of ours and, below them, of what was published."""
     ours = {name: 100 * row["all"]["mean"] for name, row in metrics["success"].items()}
     theirs = {
-        f"{name}, published": mean for name, (mean, _) in zip(METHODS, SUCCESS[metrics["maze"]], strict=True)
+        f"{name}, published": mean
+        for name, (mean, _) in zip(METHODS, SUCCESS.get(metrics["maze"], ()), strict=False)
     }
     names = [*ours, *theirs]
     colours = [style.BLUE] * len(ours) + [style.GREY] * len(theirs)

@@ -74,7 +74,8 @@ def preset(name: str, algorithm: str | None = None, world: str = "ant") -> Confi
         default = preset(name if name == "tiny" else "cpu", algorithm or "ppo")
         rough = 1 if name == "tiny" else 380
         walk = replace(default.walk, world="ogbench-ant", rough_rounds=rough, careful_after=250)
-        return replace(default, rounds=min(default.rounds, 420), walk=walk, ppo=replace(default.ppo, curious_rounds=150))
+        learning = replace(default.ppo, curious_rounds=150)
+        return replace(default, rounds=min(default.rounds, 420), walk=walk, ppo=learning)
     chosen: Any = algorithm or ("ppo" if name == "cpu" else "mpo")
     if name == "paper":
         plain = Walk(num_ants=64, lateral=0.0, effort=0.0, tilt=0.0, fall=0.0)
