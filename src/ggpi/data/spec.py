@@ -12,9 +12,9 @@ class StateSpec:
     `relative` are positions: models drop them from their inputs and predict them as displacements, so that
     they know no place from another. `places` are positions too, where the world has walls or other sharp
     differences: models see them also as sines and cosines of several wavelengths. `rotations` are groups of six: two
-    axes of a body, three numbers each, which are made orthonormal again in every sample. `predicted` are the coordinates
-    that models predict, where these are not all: samples keep the others of the state they start from, so that only
-    the predicted ones may be relied on, by rewards and by values.
+    axes of a body, three numbers each, which are made orthonormal again in every sample. `predicted` are the
+    coordinates that models predict, where these are not all: samples keep the others of the state they start from, so
+    that rewards and values should depend on the predicted ones alone.
     """
 
     names: tuple[str, ...]

@@ -15,7 +15,7 @@ and differs by what the solver leaves undone, less than 1e-6.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -36,6 +36,7 @@ NOISE = 0.1
 """What OGBench adds to first positions and velocities."""
 
 
+@runtime_checkable
 class Body(Protocol):
     """What differs between the bodies."""
 

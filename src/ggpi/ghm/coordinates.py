@@ -29,6 +29,8 @@ WAVES = (1, 2, 4, 8, 16)
 """Radians per standard deviation of the waves that places are seen as: wavelengths of 6 to 0.4 of these."""
 
 Vectors = Float[Array | np.ndarray, "*b D"]
+Targets = Float[Array | np.ndarray, "*b d"]
+"""Of the coordinates that are predicted."""
 Actions = Num[Array | np.ndarray, "..."]
 
 
@@ -108,14 +110,14 @@ class Frame(eqx.Module):
         angles = (where[..., None] * np.array(WAVES, np.float32)).reshape(*where.shape[:-1], -1)
         return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)
 
-    def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b D"]:
+    def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b d"]:
         """The target in the model's coordinates."""
-        moved = self._target(jnp.asarray(target) - jnp.array(self.from_state) * state)
+        moved = self._target(jnp.asarray(target) - jnp.array(self.from_state) * jnp.asarray(state))
         return (moved - _fixed(self.target_mean)) / _fixed(self.target_scale)
 
-    def restore(self, state: Vectors, y: Vectors) -> Float[Array, "*b D"]:
+    def restore(self, state: Vectors, y: Targets) -> Float[Array, "*b D"]:
         """The raw state of a target in the model's coordinates: the inverse of `change`."""
-        base = self._target(jnp.array(self.from_state) * state)
+        base = self._target(jnp.array(self.from_state) * jnp.asarray(state))
         target = base + _fixed(self.target_mean) + _fixed(self.target_scale) * y
         if self.predicted:
             whole = jnp.broadcast_to(state, (*target.shape[:-1], self.state_size))
@@ -125,12 +127,12 @@ class Frame(eqx.Module):
             target = target.at[..., places].set(_orthonormal(target[..., places]))
         return target
 
-    def displacement(self, state: Vectors, other: Vectors) -> Float[Array, "*b D"]:
+    def displacement(self, state: Vectors, other: Vectors) -> Float[Array, "*b d"]:
         """`change` from a state minus `change` from another one to the same target: 0 where states are predicted."""
-        moved = self._target(jnp.array(self.from_state) * (jnp.asarray(other) - state))
+        moved = self._target(jnp.array(self.from_state) * (jnp.asarray(other) - jnp.asarray(state)))
         return moved / _fixed(self.target_scale)
 
-    def _target(self, vector: Vectors) -> Vectors:
+    def _target(self, vector: Float[Array, "*b D"]) -> Float[Array, "*b d"]:
         """The coordinates that are predicted."""
         if not self.predicted:
             return vector

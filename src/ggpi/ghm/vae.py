@@ -149,7 +149,7 @@ class VAE(AbstractGHM):
         parts = zip(jnp.split(self.context, 3, axis=-1), jnp.split(self.context_bias, 3), strict=True)
         return [affine(seen, weight, bias) for weight, bias in parts]
 
-    def _posterior(self, contexts: list[Array], y: States) -> tuple[Array, Array]:
+    def _posterior(self, contexts: list[Array], y: Float[Array, "*b d"]) -> tuple[Array, Array]:
         return _gaussian(self.encoder(silu(affine(y, self.seen_target, contexts[0]))))
 
     def _decode(self, context: Array, z: Array) -> tuple[Array, Array]:

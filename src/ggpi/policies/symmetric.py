@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ggpi._jax.shapes import Lead, check_policy
-from ggpi.envs.ant.observation import JOINTS, SIGNS, observe
+from ggpi.envs.ant.observation import JOINTS, SIGNS, observe_traced
 from ggpi.envs.ant.symmetry import back, canonical
 from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.policies.gaussian import AbstractGaussianPolicy, GaussianPolicy, check_bounds
@@ -60,7 +60,7 @@ class OGBenchWalker(AbstractGaussianPolicy):
 
     def distribution(self, state: Float[Array, "29"]) -> tuple[Float[Array, "8"], Float[Array, "8"]]:
         """Mean and standard deviation before clipping, in one state."""
-        turned, legs = canonical(observe(state[:15], state[15:], jnp), self.direction)
+        turned, legs = canonical(observe_traced(state[:15], state[15:]), self.direction)
         mean, std = self.base.distribution(turned)
         return (back(mean, legs) * SIGNS)[MOTORS], back(std, legs)[MOTORS]
 

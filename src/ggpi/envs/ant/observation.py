@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32
 
@@ -59,9 +60,18 @@ RADIUS = 0.08
 
 
 def observe(
-    qpos: Float[Array | np.ndarray, "*n 15"], qvel: Float[Array | np.ndarray, "*n 14"], xp: Any = np
-) -> Float32[Array | np.ndarray, "*n 35"]:
-    """The 35 numbers from MuJoCo's generalised positions and velocities; `xp` is NumPy or `jax.numpy`."""
+    qpos: Float[np.ndarray, "*n 15"], qvel: Float[np.ndarray, "*n 14"]
+) -> Float32[np.ndarray, "*n 35"]:
+    """The 35 numbers from MuJoCo's generalised positions and velocities."""
+    return _observed(qpos, qvel, np)
+
+
+def observe_traced(qpos: Float[Array, "*n 15"], qvel: Float[Array, "*n 14"]) -> Float32[Array, "*n 35"]:
+    """The same, as a JAX function."""
+    return _observed(qpos, qvel, jnp)
+
+
+def _observed(qpos: Any, qvel: Any, xp: Any) -> Any:
     axes = body_axes(qpos[..., 3:7], xp)
     joints = qpos[..., 7:] * SIGNS
     spin = xp.einsum("...ij,...i->...j", axes, qvel[..., 3:6])
@@ -81,10 +91,8 @@ def observe(
     return xp.concatenate(parts, axis=-1).astype(np.float32)
 
 
-def body_axes(
-    quaternion: Float[Array | np.ndarray, "*n 4"], xp: Any = np
-) -> Float[Array | np.ndarray, "*n 3 3"]:
-    """The body's three axes in the world, one per row."""
+def body_axes(quaternion: Any, xp: Any = np) -> Any:
+    """The body's three axes in the world, one per row, of quaternions [..., 4]; `xp` is NumPy or `jax.numpy`."""
     w, x, y, z = xp.moveaxis(quaternion / xp.linalg.norm(quaternion, axis=-1, keepdims=True), -1, 0)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
@@ -94,10 +102,8 @@ def body_axes(
     return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def feet_in_body(
-    joints: Float[Array | np.ndarray, "*n 8"], xp: Any = np
-) -> Float[Array | np.ndarray, "*n 4 3"]:
-    """The centres of the four feet, seen from the torso."""
+def feet_in_body(joints: Any, xp: Any = np) -> Any:
+    """The centres of the four feet [..., 4, 3], seen from the torso, of joint angles [..., 8]."""
     hip, ankle = joints[..., 0::2], joints[..., 1::2]
     along = ANGLES + hip
     reach = ANKLE + SHIN * xp.cos(ankle)

@@ -97,3 +97,9 @@ def success(steps: np.ndarray) -> Metrics:
         "high": float(interval.high),
         "steps": float(np.asarray(steps)[reached].mean()) if reached.any() else None,
     }
+
+
+def by_task(parts: list[Metrics], tasks: list[int]) -> Metrics:
+    """Success in each task and in all of them."""
+    steps = np.concatenate([np.reshape(part["steps"], (-1, len(tasks))) for part in parts])
+    return {str(task): success(steps[:, i]) for i, task in enumerate(tasks)} | {"all": success(steps.ravel())}

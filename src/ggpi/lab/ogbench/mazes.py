@@ -32,8 +32,8 @@ from ggpi.lab.maze.closed_loop_models import Sizes, described
 from ggpi.lab.maze.recorded_search import recorded_choice
 from ggpi.lab.maze.tasks import guide
 from ggpi.lab.maze.value_maps import value_map
-from ggpi.lab.ogbench import choosers
-from ggpi.lab.ogbench.episodes import REPORTED, play, success
+from ggpi.lab.ogbench import choosers, walkers
+from ggpi.lab.ogbench.episodes import REPORTED, by_task, play
 from ggpi.lab.ogbench.models import FOLDER, Training, data_of, graph_of, kind_of, models
 from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
 from ggpi.policies import PolicyBank
@@ -91,6 +91,8 @@ class Config:
     """Samples for each policy of the closed loop, and for each plan of depth 2."""
     draws: int = 4_096
     """Draws of a decision by halving and, about, by the cross-entropy method."""
+    num_walkers: int = 100
+    """Ants that switch at random for as long as an episode, to see how many fall; in ant mazes only."""
 
     def __post_init__(self):
         one_of("maze", self.maze, MAZES)
@@ -120,6 +122,12 @@ class Config:
         return list(kind_of(self.maze).policies())
 
     @property
+    def playing(self) -> Metrics:
+        """Limits of episodes, and the policies that agents choose from where they do not give actions."""
+        bank = PolicyBank(self.policies) if self.has_ants else None
+        return {"hold": self.hold, "max_steps": self.max_steps, "bank": bank}
+
+    @property
     def sizes(self) -> Sizes:
         return Sizes(self.num_landmarks, self.num_jumps, self.num_neighbours, self.alpha)
 
@@ -137,6 +145,7 @@ PRESETS = {
         num_landmarks=100,
         num_jumps=4,
         samples=4,
+        num_walkers=8,
     ),
     "cpu": Config(episodes=20, few_episodes=2, num_transitions=400_000, training_steps=3_000, draws=1_024),
     "paper": Config(),
@@ -151,6 +160,8 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         jobs |= {f"graph/{s}": partial(describe, config, s), f"closed-loop/{s}": partial(loop, config, s)}
         jobs |= {"picture": partial(picture, config)}  # of the first seed
         jobs |= {name: partial(compare, config, name) for name in config.compared}
+    if config.has_ants:
+        jobs |= {"walkers": partial(walkers_of, config)}
     results = cells(jobs)
     found = {"closed loop": [results[f"closed-loop/{s}"] for s in seeds]}
     found |= {OTHERS[name]: [results[name]] for name in config.compared}
@@ -173,13 +184,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
             for name, parts in found.items()
         },
         "picture": results["picture"],
-    }
-
-
-def by_task(parts: list[Metrics], tasks: list[int]) -> Metrics:
-    """Success in each task and in all of them."""
-    steps = np.concatenate([np.reshape(part["steps"], (-1, len(tasks))) for part in parts])
-    return {str(task): success(steps[:, i]) for i, task in enumerate(tasks)} | {"all": success(steps.ravel())}
+    } | ({"walkers": results["walkers"]} if config.has_ants else {})
 
 
 def training_of(config: Config, seed: int) -> Training:
@@ -204,6 +209,14 @@ def describe(config: Config, seed: int) -> Metrics:
     fitting = seconds_of(kept(training, FOLDER))
     seconds = {"data": data, "training": fitting, "graph": building, "goal": solving}
     return described(graph, world) | {"seconds": seconds}
+
+
+def walkers_of(config: Config) -> Metrics:
+    """How the ants' policies walk."""
+    world = OGBenchMaze(config.maze)
+    return walkers.measured(
+        world, config.policies, config.num_walkers, config.max_steps, REPORTED + config.seed
+    )
 
 
 def loop(config: Config, seed: int) -> Metrics:
@@ -266,20 +279,8 @@ def planner_of(config: Config, name: str, ghms: GHMs, radius: float) -> agents.D
 def measured(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
     """Steps to the goal in each episode (0: not reached), and the time of a decision."""
     world, timed = OGBenchMaze(config.maze), agents.Timed(decide)
-    found = play(
-        world, timed, list(world.tasks), episodes, REPORTED + config.seed, bank_of(config), **limits(config)
-    )
+    found = play(world, timed, list(world.tasks), episodes, REPORTED + config.seed, **config.playing)
     return {"steps": np.array([one.steps for one in found]), "seconds_per_plan": timed.seconds_per_decision}
-
-
-def bank_of(config: Config) -> PolicyBank | None:
-    """The policies that an agent chooses from; None where it gives actions."""
-    return PolicyBank(config.policies) if config.has_ants else None
-
-
-def limits(config: Config) -> dict[str, int]:
-    """Of episodes."""
-    return {"hold": config.hold, "max_steps": config.max_steps}
 
 
 def picture(config: Config) -> Metrics:
@@ -287,7 +288,7 @@ def picture(config: Config) -> Metrics:
     training, world = training_of(config, 0), OGBenchMaze(config.maze)
     graph, ghms = graph_of(training, config.sizes), models(training).with_alpha(config.alpha)
     seed = REPORTED + 500 + config.seed
-    (one,) = play(world, closed_loop(config, 0), [1], 1, seed, bank_of(config), **limits(config))
+    (one,) = play(world, closed_loop(config, 0), [1], 1, seed, **config.playing)
     reward = world.reward(one.goal)
     agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=config.samples)
     return {

@@ -12,9 +12,10 @@ from ggpi.lab.ogbench.published import METHODS, SUCCESS
 
 
 def table(metrics: Metrics) -> list[Table]:
-    """Success by task; what others published; phases, models and graph."""
+    """Success by task; what others published; phases, models and graph; in ant mazes, walkers."""
     published = [_published_table(metrics)] if metrics["maze"] in SUCCESS else []
-    return [_success_table(metrics), *published, _graph_table(metrics)]
+    walkers = [_walkers_table(metrics)] if "walkers" in metrics else []
+    return [_success_table(metrics), *published, _graph_table(metrics), *walkers]
 
 
 def _success_table(metrics: Metrics) -> Table:
@@ -65,6 +66,23 @@ def _graph_table(metrics: Metrics) -> Table:
         )
         shares = (f"{100 * row[name]:.1f}" for name in ("in_walls", "left_out"))
         shown.add_row(str(seed), *phases, f"{seconds['goal']:.2f}", *shares)
+    return shown
+
+
+def _walkers_table(metrics: Metrics) -> Table:
+    found = metrics["walkers"]
+    shown = Table(
+        title=f"{metrics['maze']}: walkers",
+        caption=f"speed: units per step in the open, mean and slowest of all ants and directions; on their backs: of "
+        f"{found['ants']} ants after {found['steps']:,} steps of random switching, turns of 1 to 40 steps, %, exact "
+        "95% intervals",
+    )
+    for column in ("speed", "slowest", *(f"on their backs {name}" for name in found["down"])):
+        shown.add_column(column, justify="right")
+    down = (
+        f"{100 * d['mean']:.1f} [{100 * d['low']:.1f}, {100 * d['high']:.1f}]" for d in found["down"].values()
+    )
+    shown.add_row(f"{found['speed']:.3f}", f"{found['slowest']:.3f}", *down)
     return shown
 
 
