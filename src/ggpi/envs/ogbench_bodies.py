@@ -14,6 +14,7 @@ and differs by what the solver leaves undone, less than 1e-6.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -62,15 +63,17 @@ class Body(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class Ball:
     """A ball whose state is its place."""
+
+    model: Any
+    substeps: int
+    num_threads: int
 
     spec = StateSpec(("x", "y"), places=(0, 1))
     sizes = (2, 2, 2)
     margin = 0.7
-
-    def __init__(self, model: Any, substeps: int, num_threads: int):
-        self.model, self.substeps, self.num_threads = model, substeps, num_threads
 
     def standing(self, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return places
@@ -93,16 +96,18 @@ class Ball:
         return [mujoco.MjData(self.model) for _ in range(self.num_threads)]
 
 
+@dataclass(eq=False)
 class Ant:
     """OGBench's ant; models see all of its state, and predict where it goes."""
+
+    model: Any
+    substeps: int
+    num_threads: int
+    _batch: Any = None
 
     spec = StateSpec((*POSITIONS, *VELOCITIES), places=(0, 1), predicted=(0, 1))
     sizes = (15, 14, 8)
     margin = 1.2
-
-    def __init__(self, model: Any, substeps: int, num_threads: int):
-        self.model, self.substeps, self.num_threads = model, substeps, num_threads
-        self._batch: Any = None
 
     def standing(self, places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Ants with any heading, otherwise as OGBench starts them."""
