@@ -92,7 +92,9 @@ class Config:
     draws: int = 4_096
     """Draws of a decision by halving and, about, by the cross-entropy method."""
     num_walkers: int = 100
-    """Ants that switch at random for as long as an episode, to see how many fall; in ant mazes only."""
+    """Ants that switch at random for as long as an episode, to see how many fall; in ant mazes only, 0: none."""
+    alpha: float = 0.0
+    """Of jumps; 0: that of the body, 0.3 for balls and 0.1 for ants."""
 
     def __post_init__(self):
         one_of("maze", self.maze, MAZES)
@@ -112,11 +114,6 @@ class Config:
         return self.others or (tuple(OTHERS) if self.maze == "pointmaze-medium" else some)
 
     @property
-    def alpha(self) -> float:
-        """Of jumps."""
-        return kind_of(self.maze).alpha
-
-    @property
     def policies(self) -> list[Policy]:
         """Eight directions."""
         return list(kind_of(self.maze).policies())
@@ -129,7 +126,9 @@ class Config:
 
     @property
     def sizes(self) -> Sizes:
-        return Sizes(self.num_landmarks, self.num_jumps, self.num_neighbours, self.alpha)
+        return Sizes(
+            self.num_landmarks, self.num_jumps, self.num_neighbours, self.alpha or kind_of(self.maze).alpha
+        )
 
 
 PRESETS = {
@@ -160,7 +159,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         jobs |= {f"graph/{s}": partial(describe, config, s), f"closed-loop/{s}": partial(loop, config, s)}
         jobs |= {"picture": partial(picture, config)}  # of the first seed
         jobs |= {name: partial(compare, config, name) for name in config.compared}
-    if config.has_ants:
+    if config.has_ants and config.num_walkers:
         jobs |= {"walkers": partial(walkers_of, config)}
     results = cells(jobs)
     found = {"closed loop": [results[f"closed-loop/{s}"] for s in seeds]}
@@ -184,7 +183,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
             for name, parts in found.items()
         },
         "picture": results["picture"],
-    } | ({"walkers": results["walkers"]} if config.has_ants else {})
+    } | {name: results[name] for name in ("walkers",) if name in results}
 
 
 def training_of(config: Config, seed: int) -> Training:
@@ -227,7 +226,7 @@ def loop(config: Config, seed: int) -> Metrics:
 def closed_loop(config: Config, seed: int) -> agents.Decide:
     """The closed loop with the models of a seed."""
     training, radius = training_of(config, seed), OGBenchMaze(config.maze).radius
-    ghms, graph = models(training).with_alpha(config.alpha), graph_of(training, config.sizes)
+    ghms, graph = models(training).with_alpha(config.sizes.alpha), graph_of(training, config.sizes)
     if config.has_ants:
         return choosers.planner(ghms, radius, depth="inf", graph=graph, num_samples=config.samples)
     return agents.closed_loop(ghms, graph, config.samples, radius)
@@ -255,7 +254,7 @@ def agent_of(config: Config, name: str) -> agents.Decide:
         return agents.random_switching(policies, RANDOM_TURN)
     if name == "guide":
         return choosers.guide(world) if config.has_ants else guide(world, policies, world.safe)
-    return planner_of(config, name, models(training).with_alpha(config.alpha), world.radius)
+    return planner_of(config, name, models(training).with_alpha(config.sizes.alpha), world.radius)
 
 
 def planner_of(config: Config, name: str, ghms: GHMs, radius: float) -> agents.Decide:
@@ -286,7 +285,7 @@ def measured(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
 def picture(config: Config) -> Metrics:
     """V of the landmarks for a goal of the first task, the best policy at each, and the path of an episode."""
     training, world = training_of(config, 0), OGBenchMaze(config.maze)
-    graph, ghms = graph_of(training, config.sizes), models(training).with_alpha(config.alpha)
+    graph, ghms = graph_of(training, config.sizes), models(training).with_alpha(config.sizes.alpha)
     seed = REPORTED + 500 + config.seed
     (one,) = play(world, closed_loop(config, 0), [1], 1, seed, **config.playing)
     reward = world.reward(one.goal)
