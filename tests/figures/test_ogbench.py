@@ -1,5 +1,7 @@
 """OGBench's mazes at their smallest size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,18 @@ def test_mazes_have_every_number():
 
 
 @pytest.mark.slow
+def test_ant_mazes_have_every_number():
+    others = ("depth-1", "recorded", "random", "directions", "guide")
+    config = replace(mazes.PRESETS["tiny"], maze="antmaze-medium", others=others, num_transitions=1_024)
+    metrics = mazes.run(config)
+    assert set(metrics["success"]) == {"closed loop", *(mazes.OTHERS[name] for name in others)}
+    assert metrics["walkers"]["speed"] > 0.1
+    assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
+    assert len(mazes_figure.table(metrics)) == 4
+    assert len(mazes_figure.plot(metrics).axes) == 2
+
+
+@pytest.mark.slow
 def test_errands_have_every_number(tmp_path):
     metrics = ggpi.lab.run("ogbench-errands", preset="tiny", out=tmp_path)
     assert set(metrics["tours"]) == set(errands.TOURS) and set(metrics["corridors"]) == {"0", "10"}
@@ -40,6 +54,12 @@ def test_all_agents_are_compared_in_the_medium_maze_only():
     assert mazes.Config(maze="pointmaze-medium").compared == tuple(mazes.OTHERS)
     assert mazes.Config().compared == mazes.FEW
     assert mazes.Config(others=("guide",)).compared == ("guide",)
+    assert mazes.Config(maze="antmaze-medium").compared == mazes.FEW_OF_ANTS
+
+
+def test_planners_of_actions_do_not_choose_walkers():
+    with pytest.raises(ValueError, match="halving acts in point mazes only"):
+        mazes.Config(maze="antmaze-medium", others=("halving",))
 
 
 @pytest.mark.parametrize("wrong", [{"maze": "pointmaze-small"}, {"others": ("guides",)}])

@@ -12,21 +12,31 @@ class StateSpec:
     `relative` are positions: models drop them from their inputs and predict them as displacements, so that
     they know no place from another. `places` are positions too, where the world has walls or other sharp
     differences: models see them also as sines and cosines of several wavelengths. `rotations` are groups of six: two
-    axes of a body, three numbers each, which are made orthonormal again in every sample.
+    axes of a body, three numbers each, which are made orthonormal again in every sample. `predicted` are the
+    coordinates that models predict, where these are not all: samples keep the others of the state they start from, so
+    that rewards and values should depend on the predicted ones alone.
     """
 
     names: tuple[str, ...]
     relative: tuple[int, ...] = ()
     rotations: tuple[tuple[int, int, int, int, int, int], ...] = ()
     places: tuple[int, ...] = ()
+    predicted: tuple[int, ...] = ()
 
     def __post_init__(self):
         size = len(self.names)
-        wrong = [i for i in (*self.relative, *self.places, *sum(self.rotations, ())) if not 0 <= i < size]
+        named = *self.relative, *self.places, *self.predicted, *sum(self.rotations, ())
+        wrong = [i for i in named if not 0 <= i < size]
         if wrong:
             raise IndexError(f"a state of {size} numbers has indices 0 to {size - 1}, got {wrong}")
         if both := sorted(set(self.relative) & set(self.places)):
             raise ValueError(f"models do not see relative positions, so they are no places; {both} are both")
+        if list(self.predicted) != sorted(set(self.predicted)):
+            raise ValueError(f"predicted coordinates ascend, got {self.predicted}")
+        if self.predicted and not set(self.relative) | set(sum(self.rotations, ())) <= set(self.predicted):
+            raise ValueError(
+                "positions that models do not see, and rotations, are predicted or left out of the spec"
+            )
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
             raise ValueError(

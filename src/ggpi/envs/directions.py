@@ -13,3 +13,5 @@ DIAGONALS = {
     for side, x in (("right", 1), ("left", -1))
 }
 """Those in between, as unit vectors."""
+EIGHT = np.array([*DIRECTIONS.values(), *DIAGONALS.values()], np.float32)
+"""All eight as unit vectors [8, 2], diagonals last."""

@@ -1,18 +1,15 @@
-"""Point mazes of OGBench (extra `ogbench`): its environments untouched, and the same steps for many states at once.
+"""Mazes of OGBench (extra `ogbench`): its environments untouched, and the same steps for many states at once.
 
-A ball of radius 0.7 in cells of width 4 moves by 0.2 a in a step and is pushed out of walls by MuJoCo. Its velocity is
-set to 0 before each step, so the state is (x, y). Cells are numbered as in `PointMaze`, row 0 at the top; OGBench's own
-(i, j) counts rows from the bottom. A goal is reached within `radius`; each of the tasks 1 … 5 has a cell to start in
-and a cell of the goal, and OGBench adds noise to both.
+A ball or an ant (`ogbench_bodies`) moves in cells of width 4. Cells are numbered as in `PointMaze`, row 0 at the top;
+OGBench's own (i, j) counts rows from the bottom. A goal is a place, reached within `radius`; each of the tasks 1 … 5
+has a cell to start in and a cell of the goal, and OGBench adds noise to both.
 
-In the maze `teleport` a ball near an entrance is moved to one of three exits, drawn at random. OGBench's observation is
-that before the move, so in terms of observations a ball that is seen near an entrance begins its next step at an exit.
+In the mazes `teleport` a body near an entrance is moved to one of three exits, drawn at random. OGBench's observation
+is that before the move, so in terms of observations a body that is seen near an entrance begins its next step at an
+exit.
 
 `make_ogbench` makes OGBench's own environment; `step` here has the same result.
 """
-
-# MuJoCo's bindings are compiled and have no stubs.
-# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
@@ -29,12 +26,10 @@ from gymnasium.spaces import Box
 from numpy.typing import ArrayLike
 
 from ggpi.data import StateSpec
+from ggpi.envs.ogbench_bodies import BODIES, Body
 from ggpi.rewards import Reward, target
 
-MAZES = ("pointmaze-medium", "pointmaze-large", "pointmaze-giant", "pointmaze-teleport")
-RADIUS = 0.7
-STRIDE = 0.2
-"""How far an action of 1 moves the ball."""
+MAZES = tuple(f"{body}-{size}" for body in BODIES for size in ("medium", "large", "giant", "teleport"))
 LAYOUT = ("maze_map", "task_infos", "model", "frame_skip", "_maze_unit", "_goal_tol", "_teleport_info")
 """What is read from OGBench's environment."""
 
@@ -47,7 +42,7 @@ class Task(NamedTuple):
 
 
 class Teleports(NamedTuple):
-    """Middles of entrances [n, 2] and exits [m, 2], and how near to an entrance a ball is moved."""
+    """Middles of entrances [n, 2] and exits [m, 2], and how near to an entrance a body is moved."""
 
     entrances: np.ndarray
     exits: np.ndarray
@@ -56,12 +51,10 @@ class Teleports(NamedTuple):
 
 @dataclass(frozen=True)
 class OGBenchMaze:
-    """One of OGBench's point mazes, as dynamics on arrays."""
+    """One of OGBench's mazes, as dynamics on arrays; its name begins with the body, `pointmaze-` or `antmaze-`."""
 
     maze: str = "pointmaze-medium"
     num_threads: int = 2
-
-    spec = StateSpec(("x", "y"), places=(0, 1))
 
     def __post_init__(self):
         if self.maze not in MAZES:
@@ -73,8 +66,22 @@ class OGBenchMaze:
     @cached_property
     def _inner(self) -> Any:
         env = make_ogbench(self.maze).unwrapped
-        check_layout(env)
+        check_layout(env, BODIES[self.kind].sizes)
         return env
+
+    @property
+    def kind(self) -> str:
+        """The first word of the name."""
+        return self.maze.partition("-")[0]
+
+    @cached_property
+    def body(self) -> Body:
+        """What moves."""
+        return BODIES[self.kind](self._inner.model, self._inner.frame_skip, self.num_threads)
+
+    @property
+    def spec(self) -> StateSpec:
+        return BODIES[self.kind].spec
 
     @cached_property
     def free(self) -> np.ndarray:
@@ -93,7 +100,7 @@ class OGBenchMaze:
 
     @property
     def radius(self) -> float:
-        """How near to a goal a ball has reached it."""
+        """How near to a goal a body has reached it."""
         return float(self._inner._goal_tol)
 
     @cached_property
@@ -106,7 +113,7 @@ class OGBenchMaze:
 
     @cached_property
     def teleports(self) -> Teleports | None:
-        """Where balls are moved, in the maze that has such places."""
+        """Where bodies are moved, in the maze that has such places."""
         info = self._inner._teleport_info
         if info is None:
             return None
@@ -150,7 +157,7 @@ class OGBenchMaze:
         rows, columns = self.free.shape
         return self.centre(rows - 0.5, -0.5), self.centre(-0.5, columns - 0.5)
 
-    def is_free(self, places: ArrayLike, margin: float = RADIUS) -> np.ndarray:
+    def is_free(self, places: ArrayLike, margin: float = 0.0) -> np.ndarray:
         """Whether places (x, y) are inside and more than `margin` away from every wall."""
         places = np.asarray(places, float)[..., None, :]
         gaps = np.maximum(np.abs(places - self.walls) - self.unit / 2, 0)
@@ -159,29 +166,30 @@ class OGBenchMaze:
         return np.asarray(inside & (np.hypot(gaps[..., 0], gaps[..., 1]) > margin).all(axis=-1))
 
     def possible(self, states: ArrayLike) -> np.ndarray:
-        """Which of states [..., 2] have the ball's centre inside the maze and not inside a wall."""
-        return self.is_free(states, 0.0)
+        """Which of states [..., D] have the body's centre inside the maze and not inside a wall."""
+        return self.is_free(np.asarray(states)[..., :2])
 
     @cached_property
     def observation_space(self) -> Box:
-        low, high = self.bounds
-        return Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)
+        low, high = (np.full(self.spec.size, sign * np.inf, np.float32) for sign in (-1, 1))
+        low[:2], high[:2] = self.bounds
+        return Box(low, high, dtype=np.float32)
 
     @cached_property
     def action_space(self) -> Box:
-        return Box(-1.0, 1.0, (2,), np.float32)
+        return Box(-1.0, 1.0, (self.body.sizes[2],), np.float32)
 
     def start(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """First states: anywhere where the ball touches no wall and is not near an entrance."""
-        states, missing = np.zeros((n, 2)), np.ones(n, bool)
+        """First states: anywhere where the body touches no wall and is not near an entrance."""
+        places, missing = np.zeros((n, 2)), np.ones(n, bool)
         while missing.any():
-            states[missing] = rng.uniform(*self.bounds, (missing.sum(), 2))
-            missing = ~self.is_free(states) | self.at_entrance(states)
-        return states
+            places[missing] = rng.uniform(*self.bounds, (missing.sum(), 2))
+            missing = ~self.is_free(places, self.body.margin) | self.at_entrance(places)
+        return self.body.standing(places, rng)
 
     def at_entrance(self, states: ArrayLike) -> np.ndarray:
-        """Whether balls are about to be moved to an exit."""
-        places = np.asarray(states, float)
+        """Whether bodies are about to be moved to an exit."""
+        places = np.asarray(states, float)[..., :2]
         if self.teleports is None:
             return np.zeros(places.shape[:-1], bool)
         apart = np.linalg.norm(places[..., None, :] - self.teleports.entrances, axis=-1)
@@ -190,34 +198,16 @@ class OGBenchMaze:
     def step(
         self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
     ) -> np.ndarray:
-        """One step of each state [n, 2]; without `rng` the exits of teleports are drawn from fresh entropy."""
-        places = np.array(states, float)
-        moved = self.at_entrance(places)
+        """One step of each state [n, D]; without `rng` the exits of teleports are drawn from fresh entropy."""
+        states = np.array(states, float)
+        if not len(states):
+            return states
+        moved = self.at_entrance(states)
         if self.teleports is not None and moved.any():
             rng = rng or np.random.default_rng()
             exits = rng.integers(len(self.teleports.exits), size=int(moved.sum()))
-            places[moved] = self.teleports.exits[exits]
-        return self._pushed(places + STRIDE * np.clip(np.asarray(actions, float), -1, 1))
-
-    def _pushed(self, places: np.ndarray) -> np.ndarray:
-        """Where MuJoCo carries balls that rest at these places, in and out of walls."""
-        from mujoco.rollout import rollout
-
-        if not len(places):
-            return places
-        physics = np.zeros((len(places), 5))  # time, place, velocity
-        physics[:, 1:3] = places
-        model, data = self._simulators
-        still = np.zeros((len(places), self._inner.frame_skip, 2))
-        return np.asarray(rollout(model, data, physics, still, persistent_pool=True)[0])[:, -1, 1:3]
-
-    @cached_property
-    def _simulators(self) -> tuple[Any, list[Any]]:
-        """OGBench's model, and room to step it in each thread."""
-        import mujoco
-
-        model = self._inner.model
-        return model, [mujoco.MjData(model) for _ in range(self.num_threads)]
+            states[moved, :2] = self.teleports.exits[exits]
+        return self.body.step(states, np.asarray(actions, float))
 
 
 def make_ogbench(maze: str) -> gymnasium.Env:
@@ -233,10 +223,15 @@ def make_ogbench(maze: str) -> gymnasium.Env:
     return env
 
 
-def check_layout(env: Any) -> None:
-    """Raises where an environment of OGBench is not laid out as in the releases that this module knows."""
+def check_layout(env: Any, sizes: tuple[int, int, int] = (2, 2, 2)) -> None:
+    """Raises where an environment of OGBench is not laid out as in the releases that this module knows.
+
+    Args:
+        env: the environment.
+        sizes: how many positions, velocities and actions its body has.
+    """
     missing = [name for name in LAYOUT if not hasattr(env, name)]
-    found = f"it has no {', '.join(missing)}" if missing else _differences(env)
+    found = f"it has no {', '.join(missing)}" if missing else _differences(env, sizes)
     if found:
         import ogbench
 
@@ -246,11 +241,13 @@ def check_layout(env: Any) -> None:
         )
 
 
-def _differences(env: Any) -> str:
+def _differences(env: Any, sizes: tuple[int, int, int]) -> str:
     """What is not as expected, or nothing."""
-    size = env.observation_space.shape
-    if size != (2,) or (env.model.nq, env.model.nv, env.model.na) != (2, 2, 0):
-        return f"observations are (x, y), got the shape {size} and {env.model.nq} positions"
+    size, (positions, velocities, _) = env.observation_space.shape, sizes
+    wanted = (positions if positions == 2 else positions + velocities,)
+    if size != wanted or (env.model.nq, env.model.nv, env.model.na) != (positions, velocities, 0):
+        what = "are (x, y)" if positions == 2 else f"have the shape {wanted}"
+        return f"observations {what}, got the shape {size} and {env.model.nq} positions"
     if tuple(env.ij_to_xy((1, 1))) != (0, 0) or tuple(env.ij_to_xy((2, 4))) != (
         3 * env._maze_unit,
         env._maze_unit,

@@ -5,7 +5,8 @@
     restore(x, y)  = x + mean + scale · y, with rotations made orthonormal again
 
 Positions (`StateSpec.relative`) are always predicted as displacements. Places (`StateSpec.places`) are also seen as
-sines and cosines, of which a network makes functions that differ sharply from one side of a wall to the other.
+sines and cosines, of which a network makes functions that differ sharply from one side of a wall to the other. Where
+only some coordinates are predicted (`StateSpec.predicted`), changes and targets are vectors of these.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ WAVES = (1, 2, 4, 8, 16)
 """Radians per standard deviation of the waves that places are seen as: wavelengths of 6 to 0.4 of these."""
 
 Vectors = Float[Array | np.ndarray, "*b D"]
+Targets = Float[Array | np.ndarray, "*b d"]
+"""Of the coordinates that are predicted."""
 Actions = Num[Array | np.ndarray, "..."]
 
 
@@ -49,6 +52,8 @@ class Frame(eqx.Module):
     """The number of discrete actions; None when they are vectors."""
     places: tuple[int, ...] = eqx.field(static=True, default=())
     """Coordinates that the model also sees as waves."""
+    predicted: tuple[int, ...] = eqx.field(static=True, default=())
+    """Coordinates that are predicted; none: all. Samples keep the others of their start."""
 
     @property
     def input_size(self) -> int:
@@ -60,13 +65,18 @@ class Frame(eqx.Module):
         return len(self.from_state)
 
     @property
+    def target_size(self) -> int:
+        """How many coordinates are predicted."""
+        return len(self.predicted) or self.state_size
+
+    @property
     def action_form(self) -> tuple[tuple[int, ...], str]:
         """The shape of an action, and the kind of its dtype."""
         return (self.action_mean.shape[-1:], "f") if self.num_actions is None else ((), "i")
 
     def check_parts(self, lead: Lead) -> None:
         """Means and scales have one size each, and indices are those of the state."""
-        sizes = {"state": len(self.kept), "action": self.action_mean.shape[-1], "target": self.state_size}
+        sizes = {"state": len(self.kept), "action": self.action_mean.shape[-1], "target": self.target_size}
         for name, size in sizes.items():
             for moment in ("mean", "scale"):
                 check_shape(f"{name}_{moment}", getattr(self, f"{name}_{moment}"), (*lead, size))
@@ -78,6 +88,8 @@ class Frame(eqx.Module):
             raise ValueError(f"places are among the coordinates that are seen, {list(self.kept)}")
         if any(len(group) != 6 or not set(group) <= set(places) for group in self.rotations):
             raise ValueError(f"rotations are not groups of six of {self.state_size} indices")
+        if list(self.predicted) != [i for i in places if i in set(self.predicted)]:
+            raise ValueError(f"predicted is not an increasing choice of {self.state_size} indices")
         if self.num_actions is not None and self.num_actions < 1:
             raise ValueError(f"num_actions is at least 1, got {self.num_actions}")
 
@@ -98,22 +110,33 @@ class Frame(eqx.Module):
         angles = (where[..., None] * np.array(WAVES, np.float32)).reshape(*where.shape[:-1], -1)
         return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)
 
-    def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b D"]:
+    def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b d"]:
         """The target in the model's coordinates."""
-        moved = jnp.asarray(target) - jnp.array(self.from_state) * state
+        moved = self._target(jnp.asarray(target) - jnp.array(self.from_state) * jnp.asarray(state))
         return (moved - _fixed(self.target_mean)) / _fixed(self.target_scale)
 
-    def restore(self, state: Vectors, y: Vectors) -> Float[Array, "*b D"]:
+    def restore(self, state: Vectors, y: Targets) -> Float[Array, "*b D"]:
         """The raw state of a target in the model's coordinates: the inverse of `change`."""
-        target = jnp.array(self.from_state) * state + _fixed(self.target_mean) + _fixed(self.target_scale) * y
+        base = self._target(jnp.array(self.from_state) * jnp.asarray(state))
+        target = base + _fixed(self.target_mean) + _fixed(self.target_scale) * y
+        if self.predicted:
+            whole = jnp.broadcast_to(state, (*target.shape[:-1], self.state_size))
+            target = whole.at[..., jnp.array(self.predicted)].set(target)
         for group in self.rotations:
             places = jnp.array(group)
             target = target.at[..., places].set(_orthonormal(target[..., places]))
         return target
 
-    def displacement(self, state: Vectors, other: Vectors) -> Float[Array, "*b D"]:
+    def displacement(self, state: Vectors, other: Vectors) -> Float[Array, "*b d"]:
         """`change` from a state minus `change` from another one to the same target: 0 where states are predicted."""
-        return jnp.array(self.from_state) * (jnp.asarray(other) - state) / _fixed(self.target_scale)
+        moved = self._target(jnp.array(self.from_state) * (jnp.asarray(other) - jnp.asarray(state)))
+        return moved / _fixed(self.target_scale)
+
+    def _target(self, vector: Float[Array, "*b D"]) -> Float[Array, "*b d"]:
+        """The coordinates that are predicted."""
+        if not self.predicted:
+            return vector
+        return jnp.concatenate([vector[..., part] for part in _runs(self.predicted)], axis=-1)
 
     @property
     def log_volume(self) -> Float[Array, "*k"]:
@@ -144,6 +167,7 @@ def fit_frame(
     kept = tuple(i for i in range(spec.size) if i not in spec.relative)
     from_state = tuple(float(predict == "change" or i in spec.relative) for i in range(spec.size))
     moved = ahead - np.array(from_state) * states
+    moved = moved[:, spec.predicted] if spec.predicted else moved
     acted = np.zeros((1, 0)) if num_actions is not None else actions.reshape(len(actions), -1)
     return Frame(
         *_mean_and_scale(states[:, kept]),
@@ -154,6 +178,7 @@ def fit_frame(
         spec.rotations,
         num_actions,
         spec.places,
+        spec.predicted,
     )
 
 

@@ -54,7 +54,7 @@ class DiffusionConfig:
 
     def build(self, frame: Frame, *, key: Key) -> Diffusion:
         """A model with fresh weights; its samples are standard normal in the frame."""
-        network = field_network(frame.state_size, frame.input_size, self.width, self.depth, key=key)
+        network = field_network(frame.target_size, frame.input_size, self.width, self.depth, key=key)
         return Diffusion(frame, network, self.num_steps, solver=self.solver)
 
 

@@ -86,7 +86,7 @@ class FlowMatchingConfig:
 
     def build(self, frame: Frame, *, key: Key) -> FlowMatching:
         """A model with fresh weights; its samples are standard normal in the frame."""
-        network = field_network(frame.state_size, frame.input_size, self.width, self.depth, key=key)
+        network = field_network(frame.target_size, frame.input_size, self.width, self.depth, key=key)
         return FlowMatching(frame, network, self.num_steps, self.path, self.solver)
 
 

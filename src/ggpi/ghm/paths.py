@@ -31,7 +31,7 @@ BETAS = 0.1, 20.0
 """Smallest and largest rate of noise of the diffusion path."""
 
 Times = Float[Array, "*n"]
-Vectors = Float[Array, "*b D"]
+Vectors = Float[Array, "*b d"]
 Field = Callable[[Array, Array], Array]
 """Of y and t."""
 
@@ -109,11 +109,11 @@ class AbstractPathGHM(AbstractGHM):
 
     @property
     def noise_size(self) -> int:
-        return self.frame.state_size
+        return self.frame.target_size
 
     @property
     def loss_noise_size(self) -> int:
-        return self.frame.state_size + 1
+        return self.frame.target_size + 1
 
     @property
     def levels(self) -> Callable[[Array], Levels]:
@@ -143,7 +143,7 @@ class AbstractPathGHM(AbstractGHM):
 
     def carry(
         self, code: Float[Array, "..."], noise: Vectors, times: Float[Array, "n"]
-    ) -> tuple[Float[Array, "m *b D"], Float[Array, "m *b D"], Vectors]:
+    ) -> tuple[Float[Array, "m *b d"], Float[Array, "m *b d"], Vectors]:
         """Points and fields at all times but the last, and the points at the last; noise is at the first."""
 
         def step(y: Array, span: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
@@ -153,7 +153,9 @@ class AbstractPathGHM(AbstractGHM):
         end, (points, fields) = jax.lax.scan(step, noise, (times[:-1], times[1:]))
         return points, fields, end
 
-    def push(self, state: Vectors, action: Num[Array, "..."], noise: Vectors) -> Vectors:
+    def push(
+        self, state: Float[Array, "*b D"], action: Num[Array, "..."], noise: Vectors
+    ) -> Float[Array, "*b D"]:
         times = jnp.linspace(0.0, 1.0, self.num_steps + 1)
         return self.frame.restore(state, self.carry(self.encode(state, action), noise, times)[2])
 

@@ -28,7 +28,9 @@ from ggpi.ghm.coordinates import Frame, Predict
 from ggpi.ghm.spline import bend, num_raw, unbend
 from ggpi.types import Key
 
-Vector = Float[Array, "D"]
+State = Float[Array, "D"]
+Vector = Float[Array, "d"]
+"""Of the coordinates that are predicted."""
 Action = Num[Array, "*A"]
 Context = Float[Array, "c"]
 Scalar = Float[Array, ""]
@@ -56,7 +58,7 @@ class FlowConfig:
         return Flow(frame, tuple(self._layer(frame, key) for key in jax.random.split(key, self.layers)))
 
     def _layer(self, frame: Frame, key: Key) -> FlowLayer:
-        size, kept = frame.state_size, frame.state_size // 2
+        size, kept = frame.target_size, frame.target_size // 2
         sizes = (kept + frame.input_size, self.hidden, num_raw(self.knots) * (size - kept))
         return FlowLayer(
             batch_norm(size, self.momentum),
@@ -76,15 +78,15 @@ class Flow(AbstractDensityGHM, AbstractObserver):
 
     @property
     def noise_size(self) -> int:
-        return self.frame.state_size
+        return self.frame.target_size
 
-    def push(self, state: Vector, action: Action, noise: Vector) -> Vector:
+    def push(self, state: State, action: Action, noise: Vector) -> State:
         context, y = self.frame.inputs(state, action), noise
         for layer in reversed(self.layers):
             y = layer.inverse(y, context)
         return self.frame.restore(state, y)
 
-    def pull(self, state: Vector, action: Action, target: Vector) -> tuple[Vector, Scalar]:
+    def pull(self, state: State, action: Action, target: State) -> tuple[Vector, Scalar]:
         """The noise that `push` maps to the target, and log |d noise/d target|."""
         context, z = self.frame.inputs(state, action), self.frame.change(state, target)
         log_det = -self.frame.log_volume
@@ -93,7 +95,7 @@ class Flow(AbstractDensityGHM, AbstractObserver):
             log_det = log_det + grown
         return z, log_det
 
-    def log_prob(self, target: Vector, state: Vector, action: Action) -> Scalar:
+    def log_prob(self, target: State, state: State, action: Action) -> Scalar:
         noise, log_det = self.pull(state, action, target)
         return norm.logpdf(noise).sum() + log_det
 

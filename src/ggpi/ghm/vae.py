@@ -63,11 +63,11 @@ class VAEConfig:
             frame,
             linear(frame.input_size, 3 * self.width, key=keys[0]),
             jnp.zeros(3 * self.width),
-            linear(frame.state_size, self.width, key=keys[1]),
+            linear(frame.target_size, self.width, key=keys[1]),
             linear(self.latent, self.width, key=keys[2]),
             mlp((*hidden, 2 * self.latent), key=keys[3]),
             mlp((*hidden, 2 * self.latent), key=keys[4]),
-            mlp((*hidden, 2 * frame.state_size), key=keys[5]),
+            mlp((*hidden, 2 * frame.target_size), key=keys[5]),
             self.latent,
             self.kl_weight,
         )
@@ -91,7 +91,7 @@ class VAE(AbstractGHM):
 
     @property
     def noise_size(self) -> int:
-        return self.latent + self.frame.state_size
+        return self.latent + self.frame.target_size
 
     @property
     def loss_noise_size(self) -> int:
@@ -149,7 +149,7 @@ class VAE(AbstractGHM):
         parts = zip(jnp.split(self.context, 3, axis=-1), jnp.split(self.context_bias, 3), strict=True)
         return [affine(seen, weight, bias) for weight, bias in parts]
 
-    def _posterior(self, contexts: list[Array], y: States) -> tuple[Array, Array]:
+    def _posterior(self, contexts: list[Array], y: Float[Array, "*b d"]) -> tuple[Array, Array]:
         return _gaussian(self.encoder(silu(affine(y, self.seen_target, contexts[0]))))
 
     def _decode(self, context: Array, z: Array) -> tuple[Array, Array]:

@@ -184,6 +184,12 @@ def sample_model(model: Any, states: Any, actions: Any, key: Any) -> Any:
     return jax.vmap(lambda x, a, k: model.sample(x, a, key=k))(states, actions, keys)
 
 
+def acting(choose: Decide, policies: Sequence[Any]) -> Decide:
+    """Actions of the policies that `choose` names, one for each state."""
+    bank = PolicyBank(policies)
+    return lambda states, goals, key: np.asarray(sample_bank(bank, choose(states, goals, key), states, key))
+
+
 def alone(policies: Sequence[Any], policy: int) -> Decide:
     """One base policy all the time."""
     bank = PolicyBank(policies)

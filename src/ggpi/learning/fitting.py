@@ -257,7 +257,7 @@ def train(
             report(losses.mean(axis=0), held_out, rate)
             advance(done, f"{rate:.0f} steps/s, loss {losses.mean():.3f}, held-out {held_out.mean():.3f}")
             if done == recipe.steps:
-                _warn_if_blank(held_out / state.models.frame.state_size, recipe)
+                _warn_if_blank(held_out / state.models.frame.target_size, recipe)
     return state.models
 
 

@@ -35,7 +35,7 @@ from ggpi.learning.shares import Share, compose, spread_times
 from ggpi.learning.targets import Dataset, n_step_dataset, trajectory_dataset
 from ggpi.types import Key, whole
 
-Points = tuple[Float[Array, "*M n B D"], Float[Array, "*M n B D"]]
+Points = tuple[Float[Array, "*M n B d"], Float[Array, "*M n B d"]]
 """Y and v for one model, at n times."""
 
 
@@ -139,7 +139,7 @@ class PathLoss(ABC):
 
     def _samples(
         self, slow: AbstractPathGHM, code: Float[Array, "B m"], num_targets: int, *, key: Key
-    ) -> tuple[Float[Array, "B D"], Float[Array, "B D"]]:
+    ) -> tuple[Float[Array, "B d"], Float[Array, "B d"]]:
         """Noise, and the samples to which it is carried."""
         noise = _noise(slow, code, key=key)
         times = jnp.linspace(0.0, 1.0, self.steps_per_target * (num_targets + 1) + 1)
@@ -226,14 +226,14 @@ class NextStateCFM(DirectLoss):
 
 
 def on_path(
-    model: AbstractPathGHM, t: Float[Array, "n"], target: Float[Array, "B D"], noise: Float[Array, "..."]
+    model: AbstractPathGHM, t: Float[Array, "n"], target: Float[Array, "B d"], noise: Float[Array, "..."]
 ) -> Points:
     """Points at times t on the paths from noise to targets, and what the field there is regressed on."""
     t, noise = t[:, None], jnp.broadcast_to(noise, (len(t), *target.shape))
     return model.levels(t).mix(target, noise), model.aim(t, target, noise)
 
 
-def _noise(model: AbstractPathGHM, code: Float[Array, "B m"], *, key: Key) -> Float[Array, "B D"]:
+def _noise(model: AbstractPathGHM, code: Float[Array, "B m"], *, key: Key) -> Float[Array, "B d"]:
     """Standard normal noise for each row."""
     return jax.random.normal(quick(key), (*code.shape[:-1], model.noise_size))
 
@@ -243,7 +243,7 @@ def direct_points(
 ) -> Points:
     """Points on the paths from fresh noise to recorded states, for all models."""
     state = problem.data.state[direct.rows]
-    noise = jax.random.normal(quick(key), (len(state), len(t), *state.shape[1:]))
+    noise = jax.random.normal(quick(key), (len(state), len(t), *state.shape[1:-1], models.noise_size))
 
     def one(model: AbstractPathGHM, state: Array, target: Array, noise: Array) -> Points:
         return on_path(model, t, model.frame.change(state, target), noise)

@@ -114,7 +114,7 @@ class AnyHorizon:
         """Points of the loss for one model from `start`, in the coordinates of `state`, and a sample of it."""
         point_key, sample_key = jax.random.split(key)
         points = self.loss.moved(slow, state, start, action, t, key=point_key)
-        noise = jax.random.normal(sample_key, start.shape)
+        noise = jax.random.normal(sample_key, (*start.shape[:-1], slow.noise_size))
         times = jnp.linspace(0.0, 1.0, self.loss.targets_per_solve * self.loss.steps_per_target + 1)
         return points, slow.frame.restore(start, slow.carry(slow.encode(start, action), noise, times)[2])
 

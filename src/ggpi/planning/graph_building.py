@@ -26,6 +26,8 @@ from ggpi.types import Key, Numbers, Scalar, whole
 
 AT_ONCE = 2**14
 """Jumps that are drawn by one call."""
+FAR = 1e9
+"""The unit of coordinates that do not count."""
 States = Real[np.ndarray, "N *x"]
 Candidates = Real[np.ndarray, "C *x"]
 
@@ -66,6 +68,7 @@ def jumpy_graph(
     rng = np.random.default_rng(np.asarray(jax.random.key_data(choice_key)).tolist())
     candidates = _candidates(_states(data, sampler), counts[0], sampler, rng)
     units = units_of(candidates, _positions(sampler))
+    units[_unpredicted(sampler)] = FAR
     points = points_of(candidates, units)
     rows = choose(points, counts[0], rng)
     landmarks, reach = candidates[rows], reach_of(points, points[rows])
@@ -129,6 +132,13 @@ def _positions(sampler: ModelSampler | TableSampler) -> tuple[int, ...]:
         return ()
     frame = sampler.models[0].frame
     return tuple(i for i in range(frame.state_size) if i not in frame.kept or i in frame.places)
+
+
+def _unpredicted(sampler: ModelSampler | TableSampler) -> list[int]:
+    """The coordinates that samples keep of their start, so that they say nothing."""
+    frame = None if isinstance(sampler, TableSampler) else sampler.models[0].frame
+    known = () if frame is None else frame.predicted
+    return [i for i in range(frame.state_size) if i not in known] if frame and known else []
 
 
 class _Drawn(NamedTuple):

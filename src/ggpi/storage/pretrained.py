@@ -16,7 +16,8 @@ def pretrained(name: str) -> Any:
 
     Args:
         name: "ant-policies", the four base policies right, up, left and down; "ant-ghms", models of them;
-            "point-mass-ghms" or "maze-ghms", one-pass models of four directions in a box and in PointMaze Medium.
+            "ogbench-ant-policies", walkers of OGBench's ant in eight directions; "point-mass-ghms" or "maze-ghms",
+            one-pass models of four directions in a box and in PointMaze Medium.
     """
     folder = _folder(name)
     (content,) = (path for path in folder.iterdir() if path.is_dir())

@@ -61,6 +61,7 @@ LIBRARY = {
     "mode-policy/1": "ggpi.policies.action_heads:ModePolicy",
     "network/1": "ggpi.policies.networks:Network",
     "normaliser/1": "ggpi.policies.networks:Normaliser",
+    "ogbench-walker/1": "ggpi.policies.symmetric:OGBenchWalker",
     "one-pass/1": "ggpi.ghm.one_pass:OnePass",
     "pendulum/1": "ggpi.envs.pendulum:Pendulum",
     "point-mass/1": "ggpi.envs.point_mass:PointMass",

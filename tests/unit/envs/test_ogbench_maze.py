@@ -1,4 +1,4 @@
-"""OGBench's point mazes as dynamics on arrays: the same steps, tasks and success as its own environments."""
+"""OGBench's mazes as dynamics on arrays: the same steps, tasks and success as its own environments."""
 
 import builtins
 from types import SimpleNamespace
@@ -18,6 +18,11 @@ from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze, check_layout, make_ogbenc
 
 @pytest.fixture(scope="module", params=MAZES)
 def world(request):
+    return OGBenchMaze(request.param)
+
+
+@pytest.fixture(scope="module", params=[maze for maze in MAZES if maze.startswith("point")])
+def balls(request):
     return OGBenchMaze(request.param)
 
 
@@ -42,9 +47,9 @@ def test_cells_are_those_of_ogbench(world):
         assert world.cell(world.centre(row, column) + np.array([1.9, -1.9])) == (row, column)
 
 
-def test_a_step_is_ogbenchs_own(world):
+def test_a_step_is_ogbenchs_own(balls):
     """Wherever it leads, also into walls and along them; teleports are tested below."""
-    env, rng = make_ogbench(world.maze), np.random.default_rng(0)
+    env, rng = make_ogbench(balls.maze), np.random.default_rng(0)
     touched, before, actions, after = 0, [], [], []
     for number in range(6):
         with seeded(number):
@@ -54,18 +59,19 @@ def test_a_step_is_ogbenchs_own(world):
             way = rng.uniform(-1, 1, 2) if t % 15 == 0 else way
             action = np.clip(way + 0.2 * rng.normal(size=2), -1, 1).astype(np.float32)
             following, *_, info = env.step(action)
-            if world.at_entrance(following) or info["success"]:
+            if balls.at_entrance(following) or info["success"]:
                 break
             touched += not np.allclose(following, state + 0.2 * action)
             before.append(state), actions.append(action), after.append(following)
             state = following
     assert touched > 20
-    np.testing.assert_allclose(world.step(before, actions, rng), after, atol=1e-6)
-    np.testing.assert_allclose(world.step(before[:1], actions[:1], rng), after[:1], atol=1e-6)
+    np.testing.assert_allclose(balls.step(before, actions, rng), after, atol=1e-6)
+    np.testing.assert_allclose(balls.step(before[:1], actions[:1], rng), after[:1], atol=1e-6)
 
 
 def test_no_states_make_no_steps(world):
-    assert world.step(np.zeros((0, 2)), np.zeros((0, 2)), np.random.default_rng(0)).shape == (0, 2)
+    empty, size = np.zeros((0, world.spec.size)), world.action_space.shape[0]
+    assert world.step(empty, np.zeros((0, size)), np.random.default_rng(0)).shape == empty.shape
 
 
 def test_teleports_move_what_was_seen_at_an_entrance(teleport):
@@ -106,7 +112,7 @@ def test_a_goal_is_rewarded_where_ogbench_counts_success():
 
 def test_starts_are_free_and_seeded(world):
     starts = world.start(200, np.random.default_rng(3))
-    assert world.is_free(starts).all() and not world.at_entrance(starts).any()
+    assert world.is_free(starts[:, :2], world.body.margin).all() and not world.at_entrance(starts).any()
     np.testing.assert_array_equal(starts, world.start(200, np.random.default_rng(3)))
 
 
@@ -129,7 +135,9 @@ def test_seeding_leaves_the_global_generator_alone():
 
 
 def test_unknown_mazes_tasks_and_goals_in_walls_raise():
-    with pytest.raises(ValueError, match=r"one of pointmaze-medium, .*, got 'pointmaze-small'"):
+    with pytest.raises(
+        ValueError, match=r"one of pointmaze-medium, .*antmaze-teleport, got 'pointmaze-small'"
+    ):
         OGBenchMaze("pointmaze-small")
     with pytest.raises(ValueError, match="num_threads is at least 1, got 0"):
         OGBenchMaze(num_threads=0)
@@ -155,9 +163,9 @@ def test_a_missing_extra_is_named(monkeypatch):
         OGBenchMaze()
 
 
-def laid_out(**changes):
+def laid_out(maze="pointmaze-medium", **changes):
     """What is read from OGBench's environment, some of it changed."""
-    env = make_ogbench("pointmaze-medium").unwrapped
+    env = make_ogbench(maze).unwrapped
     names = ("maze_map", "task_infos", "model", "frame_skip", "_maze_unit", "_goal_tol", "_teleport_info")
     parts = {name: getattr(env, name) for name in (*names, "observation_space", "ij_to_xy")}
     return SimpleNamespace(**(parts | changes))
@@ -175,3 +183,6 @@ def test_another_layout_raises():
         check_layout(laid_out(ij_to_xy=lambda cell: (0, 0) if cell == (1, 1) else cell[::-1]))
     with pytest.raises(ValueError, match="a task has no goal_ij"):
         check_layout(laid_out(task_infos=[{"init_ij": (1, 1)}]))
+    with pytest.raises(ValueError, match=r"have the shape \(29,\), got the shape \(2,\) and 2 positions"):
+        check_layout(laid_out(), (15, 14, 8))
+    check_layout(laid_out("antmaze-medium"), (15, 14, 8))

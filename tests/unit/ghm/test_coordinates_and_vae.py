@@ -46,6 +46,58 @@ def test_positions_are_not_seen_but_moved_along():
     np.testing.assert_allclose(moved, [100, -7, 0, 0, 0, 0, 0, 0], atol=1e-4)
 
 
+@pytest.mark.parametrize("predict", ["change", "state"])
+def test_coordinates_that_are_not_predicted_stay(predict):
+    """All are seen; targets are those of the predicted ones, and samples keep the others of their start."""
+    spec = dataclasses.replace(plain(8), predicted=(0, 3))
+    frame = fit_frame(STATES, ACTIONS, AHEAD, spec, None, predict)
+    every = fit_frame(STATES, ACTIONS, AHEAD, plain(8), None, predict)
+    here, there = jnp.asarray(STATES[:5], jnp.float32), jnp.asarray(AHEAD[:5], jnp.float32)
+    assert (frame.target_size, frame.input_size) == (2, every.input_size)
+    y = frame.change(here, there)
+    np.testing.assert_allclose(y, every.change(here, there)[:, [0, 3]], rtol=1e-5)
+    np.testing.assert_allclose(frame.restore(here, y), here.at[:, [0, 3]].set(there[:, [0, 3]]), rtol=1e-5)
+    moved = frame.displacement(here, there)
+    np.testing.assert_allclose(moved, every.displacement(here, there)[:, [0, 3]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("predicted", [(3, 0), (0, 0)])
+def test_predicted_coordinates_ascend(predicted):
+    with pytest.raises(ValueError, match="ascend"):
+        dataclasses.replace(plain(8), predicted=predicted)
+
+
+def test_relative_positions_and_rotations_are_predicted():
+    with pytest.raises(ValueError, match="are predicted"):
+        dataclasses.replace(ROTATED, predicted=(0, 1))
+    with pytest.raises(IndexError, match="0 to 7"):
+        dataclasses.replace(plain(8), predicted=(8,))
+
+
+@pytest.mark.parametrize("model", ["vae", "flow", "flow-matching", "diffusion"])
+def test_all_models_predict_some_coordinates(model):
+    policies = ggpi.policies.direction_policies()
+    data = ggpi.collect("ggpi/PointMass-v0", policies, num_steps=300, switch_every=10, seed=0)
+    spec = StateSpec(("x", "y", "vx", "vy"), predicted=(0, 1))
+    ghms = ggpi.fit(
+        policies,
+        data,
+        gamma=0.9,
+        alpha=0.2,
+        model=model,
+        spec=spec,
+        steps=2,
+        batch_size=8,
+        key=jax.random.key(0),
+    )
+    state, action = data.state[0], data.action[0]
+    found = ghms.segment(0, None).sample(state, action, key=jax.random.key(1))
+    np.testing.assert_array_equal(found[2:], state[2:])
+    assert (np.asarray(found[:2]) != state[:2]).all()
+    graph = ggpi.jumpy_graph(ghms, data, num_landmarks=20, num_jumps=2, key=jax.random.key(2))
+    np.testing.assert_allclose(graph.distance(graph.landmarks + np.array([0, 0, 9, 9])), 0, atol=1e-6)
+
+
 def test_places_are_also_seen_as_waves():
     """sin and cos of 1, 2, …, 16 radians per standard deviation of each place, after the normalised state."""
     spec = dataclasses.replace(plain(8), places=(1, 4))

@@ -19,8 +19,11 @@ state, without memory. A quaternion would name each orientation twice; two axes 
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Float32
+from jaxtyping import Array, Float, Float32
 
 from ggpi.data import StateSpec
 
@@ -60,10 +63,21 @@ def observe(
     qpos: Float[np.ndarray, "*n 15"], qvel: Float[np.ndarray, "*n 14"]
 ) -> Float32[np.ndarray, "*n 35"]:
     """The 35 numbers from MuJoCo's generalised positions and velocities."""
-    axes = body_axes(qpos[..., 3:7])
+    return _observed(qpos, qvel, np)
+
+
+def observe_traced(qpos: Float[Array, "*n 15"], qvel: Float[Array, "*n 14"]) -> Float32[Array, "*n 35"]:
+    """The same, as a JAX function."""
+    return _observed(qpos, qvel, jnp)
+
+
+def _observed(qpos: Any, qvel: Any, xp: Any) -> Any:
+    axes = body_axes(qpos[..., 3:7], xp)
     joints = qpos[..., 7:] * SIGNS
-    spin = np.einsum("...ij,...i->...j", axes, qvel[..., 3:6])
-    feet = qpos[..., 2, None] + np.einsum("...ki,...i->...k", feet_in_body(joints), axes[..., :, 2]) - RADIUS
+    spin = xp.einsum("...ij,...i->...j", axes, qvel[..., 3:6])
+    feet = (
+        qpos[..., 2, None] + xp.einsum("...ki,...i->...k", feet_in_body(joints, xp), axes[..., :, 2]) - RADIUS
+    )
     parts = (
         qpos[..., :3],
         axes[..., 0, :],
@@ -74,30 +88,30 @@ def observe(
         qvel[..., 6:] * SIGNS,
         feet,
     )
-    return np.concatenate(parts, axis=-1).astype(np.float32)
+    return xp.concatenate(parts, axis=-1).astype(np.float32)
 
 
-def body_axes(quaternion: Float[np.ndarray, "*n 4"]) -> Float[np.ndarray, "*n 3 3"]:
-    """The body's three axes in the world, one per row."""
-    w, x, y, z = np.moveaxis(quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True), -1, 0)
+def body_axes(quaternion: Any, xp: Any = np) -> Any:
+    """The body's three axes in the world, one per row, of quaternions [..., 4]; `xp` is NumPy or `jax.numpy`."""
+    w, x, y, z = xp.moveaxis(quaternion / xp.linalg.norm(quaternion, axis=-1, keepdims=True), -1, 0)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)),
         (2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x)),
         (2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)),
     )
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    return xp.stack([xp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def feet_in_body(joints: Float[np.ndarray, "*n 8"]) -> Float[np.ndarray, "*n 4 3"]:
-    """The centres of the four feet, seen from the torso."""
+def feet_in_body(joints: Any, xp: Any = np) -> Any:
+    """The centres of the four feet [..., 4, 3], seen from the torso, of joint angles [..., 8]."""
     hip, ankle = joints[..., 0::2], joints[..., 1::2]
     along = ANGLES + hip
-    reach = ANKLE + SHIN * np.cos(ankle)
-    return np.stack(
+    reach = ANKLE + SHIN * xp.cos(ankle)
+    return xp.stack(
         (
-            HIP * np.cos(ANGLES) + reach * np.cos(along),
-            HIP * np.sin(ANGLES) + reach * np.sin(along),
-            -SHIN * np.sin(ankle),
+            HIP * np.cos(ANGLES) + reach * xp.cos(along),
+            HIP * np.sin(ANGLES) + reach * xp.sin(along),
+            -SHIN * xp.sin(ankle),
         ),
         axis=-1,
     )

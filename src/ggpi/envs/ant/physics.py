@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,41 @@ def diverged(qpos: Float[np.ndarray, "*n 15"], qvel: Float[np.ndarray, "*n 14"])
     return ~(np.isfinite(qpos).all(axis=-1) & (np.abs(qvel) < TOO_FAST).all(axis=-1))
 
 
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A compiled ant and what it walks on: an empty plane, or one with pillars."""
+
+    model: Any
+    substeps: int = SUBSTEPS
+    pillars: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
+    """Middles of pillars [n, 2]."""
+    width: float = 0.0
+    """Of a pillar."""
+
+    @property
+    def control_step(self) -> float:
+        """Seconds of a control step."""
+        return self.substeps * float(self.model.opt.timestep)
+
+    def batch(self, num_ants: int, num_threads: int) -> Batch:
+        """`num_ants` simulations, stepped on `num_threads` threads."""
+        return Batch(self.model, num_ants, num_threads)
+
+    def is_free(self, place: np.ndarray) -> bool:
+        """Whether an ant that stands here touches no pillar."""
+        return bool((np.abs(self.pillars - place).max(axis=-1) > self.width / 2 + REACH).all())
+
+
+REACH = 1.2
+"""How far an ant's feet are from its middle, at most."""
+
+
+@functools.cache
+def plane() -> Ground:
+    """The ant of this package in an empty plane."""
+    return Ground(model())
+
+
 def batch(num_ants: int, num_threads: int) -> Batch:
     """`num_ants` simulations, stepped on `num_threads` threads."""
-    return Batch(model(), num_ants, num_threads)
+    return plane().batch(num_ants, num_threads)

@@ -1,14 +1,14 @@
 """The ant's four-fold symmetry, exact in its dynamics.
 
-The plane looks the same after a quarter turn of the world, and so does the ant after a quarter turn of its
+The plane looks the same after any turn of the world, and so does the ant after a quarter turn of its
 body about its own axis, with the legs renamed. Both together bring any state to one where the wanted
 direction is +x and the body's x-axis is the one of ±x, ±y that points there best:
 
     canonical(state, direction)       the state as seen so, with the number of renamed legs
     back(action, legs)                the action for the legs as they are named in the world
 
-One network that acts in canonical states so serves all four directions. Directions are 0: +x, 1: +y, 2: −x,
-3: −y.
+One network that acts in canonical states so serves all directions. They are 0: +x, 1: +y, 2: −x, 3: −y, and from 4
+those in between, in the order of `DIAGONALS`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ggpi.envs.ant.observation import INDEX
+from ggpi.envs.directions import EIGHT, HEADINGS
 
 TURNED = ("place", "forward", "up", "velocity", "spin")
 LEGGED = {"joints": 2, "joint_speeds": 2, "feet": 1}
@@ -24,7 +25,11 @@ LEGGED = {"joints": 2, "joint_speeds": 2, "feet": 1}
 
 def turn_world(state: Float[Array, "35"], quarters: Int[Array, ""] | int) -> Float[Array, "35"]:
     """The state after turning the world by quarter turns, anticlockwise seen from above."""
-    cos, sin = jnp.array([1.0, 0, -1, 0])[quarters % 4], jnp.array([0.0, 1, 0, -1])[quarters % 4]
+    return _turned(state, *jnp.asarray(HEADINGS)[quarters % 4])
+
+
+def _turned(state: Float[Array, "35"], cos: Float[Array, ""], sin: Float[Array, ""]) -> Float[Array, "35"]:
+    """The state after turning the world by an angle."""
     for group in TURNED:
         first = INDEX[group].start
         x, y = state[first], state[first + 1]
@@ -46,7 +51,8 @@ def canonical(
     state: Float[Array, "35"], direction: Int[Array, ""] | int
 ) -> tuple[Float[Array, "35"], Int[Array, ""]]:
     """The state turned so that `direction` is +x, legs renamed so that the body faces there; and by how many."""
-    turned = turn_world(state, -direction)
+    x, y = jnp.asarray(EIGHT)[direction]
+    turned = _turned(state, x, -y)
     forward, up = turned[INDEX["forward"]], turned[INDEX["up"]]
     x, y = forward[0], jnp.cross(up, forward)[0]
     legs = jnp.argmax(jnp.stack([x, y, -x, -y]))

@@ -8,6 +8,7 @@ the target changes, the models do not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +37,13 @@ class Start:
     length: int
 
 
-def sample_start(target: Target, rng: np.random.Generator) -> Start:
-    """A random start; the target is the given one, a random one ("random"), or none."""
+def sample_start(
+    target: Target, rng: np.random.Generator, is_free: Callable[[np.ndarray], bool] = lambda place: True
+) -> Start:
+    """A random start where it is free; the target is the given one, a random one ("random"), or none."""
     qpos = start(rng)
+    while not is_free(qpos[:2]):
+        qpos = start(rng)
     place = (
         None
         if target is None

@@ -26,7 +26,8 @@ class SparseAntVector(VectorEnv):
     """N ants, each in a plane of its own; `target` is "random", a place (x, y) for all, or None for training.
 
     `reset(options={"target": …, "reset_mask": …})` gives the target anew, and resets only the ants of a
-    boolean mask [N]. The numbers of threads and of ants do not change what one ant does.
+    boolean mask [N]; `ground` is another body or floor. The numbers of threads and of ants do not change what one ant
+    does.
     """
 
     metadata = {  # noqa: RUF012, as gymnasium writes it
@@ -42,6 +43,7 @@ class SparseAntVector(VectorEnv):
         target: object = "random",
         radius: float = 0.5,
         num_threads: int = physics.THREADS,
+        ground: physics.Ground | None = None,
     ):
         if num_envs < 1 or num_threads < 1:
             raise ValueError(f"ants and threads are at least one, got {num_envs} and {num_threads}")
@@ -51,7 +53,8 @@ class SparseAntVector(VectorEnv):
         self.observation_space = batch_space(OBSERVATIONS, num_envs)
         self.action_space = batch_space(ACTIONS, num_envs)
         self.reward_fn = partial(task.reached, radius=self.radius)
-        self.batch = physics.batch(num_envs, num_threads)
+        self.ground = ground or physics.plane()
+        self.batch = self.ground.batch(num_envs, num_threads)
         self.rngs = [np.random.default_rng() for _ in range(num_envs)]
         self.steps, self.lengths = np.zeros((2, num_envs), int)
         self.targets = np.full((num_envs, 2), np.nan)
@@ -81,7 +84,7 @@ class SparseAntVector(VectorEnv):
         """New episodes for the ants in `rows`."""
         if not len(rows):
             return
-        episodes = [task.sample_start(self.chosen, self.rngs[i]) for i in rows]
+        episodes = [task.sample_start(self.chosen, self.rngs[i], self.ground.is_free) for i in rows]
         batch = self.batch
         batch.state[rows] = 0
         batch.qpos[rows] = [episode.qpos for episode in episodes]
@@ -93,7 +96,7 @@ class SparseAntVector(VectorEnv):
     def step(self, actions: Any):
         batch = self.batch
         batch.ctrl[:] = physics.controls(physics.check_action(actions, (self.num_envs, 8)))
-        batch.step(nstep=physics.SUBSTEPS)
+        batch.step(nstep=self.ground.substeps)
         self.steps += 1
         bad = physics.diverged(batch.qpos, batch.qvel)
         seen = observe(batch.qpos, batch.qvel)

@@ -17,7 +17,6 @@ from ggpi.data.transitions import Transitions
 from ggpi.lab import agents
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.planning.landmarks import points_of
-from ggpi.policies.bank import PolicyBank
 from ggpi.types import Key, Policy
 
 EDGE = 5
@@ -28,24 +27,28 @@ def recorded_search(
     graph: JumpyGraph, data: Transitions, policies: Sequence[Policy], radius: float
 ) -> agents.Decide:
     """Shortest ways over recorded transitions between the cells of the graph's landmarks."""
-    tree = KDTree(points_of(graph.landmarks, graph.units))
-    edges, taken = recorded_edges(tree, graph.units, data)
-    bank, ways = PolicyBank(policies), dict[bytes, np.ndarray]()
+    return agents.acting(recorded_choice(graph, data, radius), policies)
 
-    def decide(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
+
+def recorded_choice(graph: JumpyGraph, data: Transitions, radius: float) -> agents.Decide:
+    """The same as a function that chooses policies: (states [b, D], targets [b, 2], key) ↦ indices [b]."""
+    tree, ways = KDTree(points_of(graph.landmarks, graph.units)), dict[bytes, np.ndarray]()
+    edges, taken = recorded_edges(tree, graph.units, data)
+
+    def choose(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
         for goal in goals:
             if goal.tobytes() not in ways:
                 ways[goal.tobytes()] = next_cells(edges, _cells_near(graph, goal, radius))
         cells = np.asarray(tree.query(points_of(states, graph.units))[1])
         following = [ways[goal.tobytes()][cell] for goal, cell in zip(goals, cells, strict=True)]
-        lots = np.asarray(jax.random.randint(key, (len(states),), 0, len(bank)))
+        lots = np.asarray(jax.random.randint(key, (len(states),), 0, graph.num_policies))
         chosen = [
             taken[cell, to] - 1 if to >= 0 else lot
             for cell, to, lot in zip(cells, following, lots, strict=True)
         ]
-        return np.asarray(agents.sample_bank(bank, np.array(chosen), states, key))
+        return np.array(chosen)
 
-    return decide
+    return choose
 
 
 def recorded_edges(

@@ -22,7 +22,7 @@ from ggpi.envs.maze import PointMaze
 from ggpi.lab.agents import Decide
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.linear import LinearPolicy, maze_policies
-from ggpi.types import Key
+from ggpi.types import Key, Policy
 
 GAMMA, ALPHA = 0.9, 0.1
 """μ_γ ends after 10 steps in the mean, μ_β with β = 0.81 after 5, which is 2 cells: a corridor."""
@@ -141,7 +141,7 @@ class Cellular(Protocol):
     def cell(self, place: ArrayLike) -> Cell: ...
 
 
-def guide(maze: Cellular, policies: Sequence[LinearPolicy], free: np.ndarray) -> Decide:
+def guide(maze: Cellular, policies: Sequence[Policy], free: np.ndarray) -> Decide:
     """An agent that knows the maze: the policy towards the next cell's middle of the shortest route, along it.
 
     Args:

@@ -1,6 +1,7 @@
 """Episodes in OGBench's own environments: their reset, step, time limit and success.
 
-An agent decides every `hold` steps and repeats its action in between. Starts and goals depend on the seed, the task and
+An agent decides every `hold` steps. In a point maze it gives an action, which is repeated in between; in an ant maze it
+chooses one of the policies, which acts in every step. Starts and goals depend on the seed, the task and
 the number of the episode alone, so all agents have the same ones.
 """
 
@@ -13,8 +14,9 @@ import numpy as np
 from scipy.stats import binomtest
 
 from ggpi.envs.ogbench_maze import OGBenchMaze, make_ogbench, seeded
-from ggpi.lab.agents import Decide
+from ggpi.lab.agents import Decide, sample_bank
 from ggpi.lab.cells import Metrics
+from ggpi.policies.bank import PolicyBank
 from ggpi.progress import progress
 
 CHOSEN, REPORTED = 2_000_000, 3_000_000
@@ -28,41 +30,61 @@ class Episode(NamedTuple):
     steps: int
     """Steps to the goal; 0 where it was not reached."""
     path: np.ndarray
-    """Observations [T + 1, 2]."""
+    """Places [T + 1, 2]."""
+    states: np.ndarray
+    """Observations [T + 1, D]."""
 
 
 def play(
-    world: OGBenchMaze, decide: Decide, tasks: Sequence[int], episodes: int, seed: int, **limits: int
+    world: OGBenchMaze,
+    decide: Decide,
+    tasks: Sequence[int],
+    episodes: int,
+    seed: int,
+    bank: PolicyBank | None = None,
+    **limits: int,
 ) -> list[Episode]:
-    """So many episodes of each task, task by task within each round; `limits` are those of `episode`."""
+    """So many episodes of each task, task by task within each round; `limits` and `bank` are those of `episode`."""
     env = make_ogbench(world.maze)
     found = []
     with progress(episodes * len(tasks), "episodes") as advance:
         for number in range(episodes):
             for task in tasks:
                 own = np.random.SeedSequence([seed, task, number]).generate_state(1)[0]
-                found.append(episode(env, decide, task, int(own), **limits))
+                found.append(episode(env, decide, task, int(own), bank, **limits))
                 advance(len(found), f"{sum(one.steps > 0 for one in found)} reached")
     env.close()
     return found
 
 
 def episode(
-    env: gymnasium.Env, decide: Decide, task: int, seed: int, *, hold: int = 1, max_steps: int = 1_000
+    env: gymnasium.Env,
+    decide: Decide,
+    task: int,
+    seed: int,
+    bank: PolicyBank | None = None,
+    *,
+    hold: int = 1,
+    max_steps: int = 1_000,
 ) -> Episode:
-    """One episode of a task."""
+    """One episode of a task; with a bank of policies, `decide` gives indices of these."""
     key = jax.random.key(seed)
     with seeded(seed):
         state, info = env.reset(seed=seed, options={"task_id": task})
-        goal, path, action = np.asarray(info["goal"], float), [state], np.zeros(2)
+        goal, path, chosen = np.asarray(info["goal"], float)[:2], [state], np.zeros((1, 2))
         for t in range(max_steps):
+            own = jax.random.fold_in(key, t)
             if t % hold == 0:
-                action = decide(state[None], goal[None], jax.random.fold_in(key, t))[0]
-            state, _, terminated, truncated, info = env.step(action)
+                chosen = decide(state[None], goal[None], own)
+            action = (
+                chosen if bank is None else sample_bank(bank, chosen, state[None].astype(np.float32), own)
+            )
+            state, _, terminated, truncated, info = env.step(np.asarray(action)[0])
             path.append(state)
             if terminated or truncated:
                 break
-    return Episode(goal, len(path) - 1 if info.get("success") else 0, np.array(path))
+    states = np.array(path)
+    return Episode(goal, len(path) - 1 if info.get("success") else 0, states[:, :2], states)
 
 
 def success(steps: np.ndarray) -> Metrics:
@@ -75,3 +97,9 @@ def success(steps: np.ndarray) -> Metrics:
         "high": float(interval.high),
         "steps": float(np.asarray(steps)[reached].mean()) if reached.any() else None,
     }
+
+
+def by_task(parts: list[Metrics], tasks: list[int]) -> Metrics:
+    """Success in each task and in all of them."""
+    steps = np.concatenate([np.reshape(part["steps"], (-1, len(tasks))) for part in parts])
+    return {str(task): success(steps[:, i]) for i, task in enumerate(tasks)} | {"all": success(steps.ravel())}

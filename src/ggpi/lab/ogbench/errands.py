@@ -24,7 +24,8 @@ import jax
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
-from ggpi.envs.ogbench_maze import OGBenchMaze
+from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
+from ggpi.lab import one_of
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze.tasks import guide, route
@@ -48,7 +49,7 @@ class Config:
     seed: int = 0
     """Seed of the episodes."""
     maze: str = "pointmaze-giant"
-    """As in ogbench-mazes."""
+    """A point maze of ogbench-mazes."""
     episodes: int = 20
     """Tours of each agent, each with other rooms, and a fifth of it for each of five tasks with a corridor."""
     max_steps: int = 2_000
@@ -65,6 +66,9 @@ class Config:
     """Jumps of each policy from each landmark."""
     samples: int = 16
     """Samples for each policy."""
+
+    def __post_init__(self):
+        one_of("maze", self.maze, [maze for maze in MAZES if maze.startswith("pointmaze")])
 
     @property
     def base(self) -> mazes.Config:

@@ -1,7 +1,8 @@
-"""OGBench's point mazes, zero-shot: closed-loop switching on a jumpy graph, in OGBench's own environments.
+"""OGBench's mazes, zero-shot: closed-loop switching on a jumpy graph, in OGBench's own environments.
 
-Eight policies know directions and nothing of walls. One flow-matching network learns the maze from our own transitions
-of them; goals appear in episodes only. Environments, tasks and success are OGBench's.
+Eight policies know directions and nothing of walls: constant actions of a ball, and walkers of an ant that learned in
+the open. One flow-matching network learns the maze from our own transitions of them; goals appear in episodes only.
+Environments, tasks and success are OGBench's.
 
     closed loop       a graph of landmarks, built once and solved for each goal; one jump from the true state
     depth m           m policies in a row; at depth 3 with fewer samples of each plan
@@ -10,7 +11,8 @@ of them; goals appear in episodes only. Environments, tasks and success are OGBe
     recorded steps    shortest ways over recorded transitions between the same landmarks; no model
     guide             knows the maze: the upper bound
 
-In pointmaze-medium all agents are compared, elsewhere a few. Agents other than the closed loop have the models of the
+In pointmaze-medium all agents are compared, elsewhere a few. In ant mazes agents choose a policy, which acts until the
+next decision. Agents other than the closed loop have the models of the
 first seed.
 """
 
@@ -22,17 +24,20 @@ import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
+from ggpi.ghm.base import GHMs
 from ggpi.lab import agents, one_of
 from ggpi.lab.cache import kept, seconds_of
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze.closed_loop_models import Sizes, described
-from ggpi.lab.maze.recorded_search import recorded_search
+from ggpi.lab.maze.recorded_search import recorded_choice
 from ggpi.lab.maze.tasks import guide
 from ggpi.lab.maze.value_maps import value_map
-from ggpi.lab.ogbench.episodes import REPORTED, play, success
-from ggpi.lab.ogbench.models import ALPHA, FOLDER, RECIPE, Training, data_of, graph_of, models
+from ggpi.lab.ogbench import choosers, walkers
+from ggpi.lab.ogbench.episodes import REPORTED, by_task, play
+from ggpi.lab.ogbench.models import FOLDER, Training, data_of, graph_of, kind_of, models
 from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
-from ggpi.policies import ogbench_policies
+from ggpi.policies import PolicyBank
+from ggpi.types import Policy
 
 RANDOM_TURN = 4
 """Longest turn of random switching, in decisions."""
@@ -49,6 +54,9 @@ OTHERS = {
 }
 """Agents beside the closed loop."""
 FEW = ("depth-2", "recorded", "guide")
+FEW_OF_ANTS = ("depth-2", "recorded", "random", "guide")
+OF_BALLS = ("halving", "cross-entropy")
+"""Agents that act in point mazes only."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Config:
     seed: int = 0
     """Seed of the episodes."""
     maze: str = "pointmaze-giant"
-    """pointmaze-medium, pointmaze-large, pointmaze-giant or pointmaze-teleport."""
+    """pointmaze- or antmaze-, and medium, large, giant or teleport."""
     num_models: int = 3
     """Seeds of models."""
     others: tuple[str, ...] = ()
@@ -83,20 +91,44 @@ class Config:
     """Samples for each policy of the closed loop, and for each plan of depth 2."""
     draws: int = 4_096
     """Draws of a decision by halving and, about, by the cross-entropy method."""
+    num_walkers: int = 100
+    """Ants that switch at random for as long as an episode, to see how many fall; in ant mazes only, 0: none."""
+    alpha: float = 0.0
+    """Of jumps; 0: that of the body, 0.3 for balls and 0.1 for ants."""
 
     def __post_init__(self):
         one_of("maze", self.maze, MAZES)
         for name in self.others:
             one_of("agent", name, OTHERS)
+            if self.has_ants and name in OF_BALLS:
+                raise ValueError(f"{name} acts in point mazes only; leave it out of others")
+
+    @property
+    def has_ants(self) -> bool:
+        return self.maze.startswith("antmaze")
 
     @property
     def compared(self) -> tuple[str, ...]:
         """The other agents of this maze."""
-        return self.others or (tuple(OTHERS) if self.maze == "pointmaze-medium" else FEW)
+        some = FEW_OF_ANTS if self.has_ants else FEW
+        return self.others or (tuple(OTHERS) if self.maze == "pointmaze-medium" else some)
+
+    @property
+    def policies(self) -> list[Policy]:
+        """Eight directions."""
+        return list(kind_of(self.maze).policies())
+
+    @property
+    def playing(self) -> Metrics:
+        """Limits of episodes, and the policies that agents choose from where they do not give actions."""
+        bank = PolicyBank(self.policies) if self.has_ants else None
+        return {"hold": self.hold, "max_steps": self.max_steps, "bank": bank}
 
     @property
     def sizes(self) -> Sizes:
-        return Sizes(self.num_landmarks, self.num_jumps, self.num_neighbours, ALPHA)
+        return Sizes(
+            self.num_landmarks, self.num_jumps, self.num_neighbours, self.alpha or kind_of(self.maze).alpha
+        )
 
 
 PRESETS = {
@@ -112,6 +144,7 @@ PRESETS = {
         num_landmarks=100,
         num_jumps=4,
         samples=4,
+        num_walkers=8,
     ),
     "cpu": Config(episodes=20, few_episodes=2, num_transitions=400_000, training_steps=3_000, draws=1_024),
     "paper": Config(),
@@ -126,6 +159,8 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         jobs |= {f"graph/{s}": partial(describe, config, s), f"closed-loop/{s}": partial(loop, config, s)}
         jobs |= {"picture": partial(picture, config)}  # of the first seed
         jobs |= {name: partial(compare, config, name) for name in config.compared}
+    if config.has_ants and config.num_walkers:
+        jobs |= {"walkers": partial(walkers_of, config)}
     results = cells(jobs)
     found = {"closed loop": [results[f"closed-loop/{s}"] for s in seeds]}
     found |= {OTHERS[name]: [results[name]] for name in config.compared}
@@ -148,18 +183,13 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
             for name, parts in found.items()
         },
         "picture": results["picture"],
-    }
-
-
-def by_task(parts: list[Metrics], tasks: list[int]) -> Metrics:
-    """Success in each task and in all of them."""
-    steps = np.concatenate([np.reshape(part["steps"], (-1, len(tasks))) for part in parts])
-    return {str(task): success(steps[:, i]) for i, task in enumerate(tasks)} | {"all": success(steps.ravel())}
+    } | {name: results[name] for name in ("walkers",) if name in results}
 
 
 def training_of(config: Config, seed: int) -> Training:
     """What the models of a seed are trained with."""
-    return Training(config.maze, seed, config.num_transitions, replace(RECIPE, steps=config.training_steps))
+    recipe = replace(kind_of(config.maze).recipe, steps=config.training_steps)
+    return Training(config.maze, seed, config.num_transitions, recipe)
 
 
 def describe(config: Config, seed: int) -> Metrics:
@@ -180,6 +210,14 @@ def describe(config: Config, seed: int) -> Metrics:
     return described(graph, world) | {"seconds": seconds}
 
 
+def walkers_of(config: Config) -> Metrics:
+    """How the ants' policies walk."""
+    world = OGBenchMaze(config.maze)
+    return walkers.measured(
+        world, config.policies, config.num_walkers, config.max_steps, REPORTED + config.seed
+    )
+
+
 def loop(config: Config, seed: int) -> Metrics:
     """Episodes of the closed loop."""
     return measured(config, closed_loop(config, seed), config.episodes)
@@ -188,63 +226,68 @@ def loop(config: Config, seed: int) -> Metrics:
 def closed_loop(config: Config, seed: int) -> agents.Decide:
     """The closed loop with the models of a seed."""
     training, radius = training_of(config, seed), OGBenchMaze(config.maze).radius
-    ghms = models(training).with_alpha(ALPHA)
-    return agents.closed_loop(ghms, graph_of(training, config.sizes), config.samples, radius)
+    ghms, graph = models(training).with_alpha(config.sizes.alpha), graph_of(training, config.sizes)
+    if config.has_ants:
+        return choosers.planner(ghms, radius, depth="inf", graph=graph, num_samples=config.samples)
+    return agents.closed_loop(ghms, graph, config.samples, radius)
 
 
 def compare(config: Config, name: str) -> Metrics:
     """Episodes of another agent, with the models of the first seed."""
     if name != "directions":
         return measured(config, agent_of(config, name), config.few_episodes)
-    each = [
-        measured(config, agents.alone(ogbench_policies(), k), config.few_episodes)
-        for k in range(len(ogbench_policies()))
-    ]
+    alone = choosers.alone if config.has_ants else partial(agents.alone, config.policies)
+    each = [measured(config, alone(k), config.few_episodes) for k in range(len(config.policies))]
     seconds = float(np.mean([one["seconds_per_plan"] for one in each]))
     return {"steps": np.concatenate([one["steps"] for one in each]), "seconds_per_plan": seconds}
 
 
 def agent_of(config: Config, name: str) -> agents.Decide:
-    """An agent by its name."""
-    training, world = training_of(config, 0), OGBenchMaze(config.maze)
+    """An agent by its name: of a ball it gives actions, of an ant it chooses policies."""
+    training, world, policies = training_of(config, 0), OGBenchMaze(config.maze), config.policies
     if name == "recorded":
-        return recorded_search(
-            graph_of(training, config.sizes), data_of(training), ogbench_policies(), world.radius
-        )
+        choose = recorded_choice(graph_of(training, config.sizes), data_of(training), world.radius)
+        return choose if config.has_ants else agents.acting(choose, policies)
     if name == "random":
-        return agents.random_switching(ogbench_policies(), RANDOM_TURN)
+        if config.has_ants:
+            return choosers.random_switching(len(policies))
+        return agents.random_switching(policies, RANDOM_TURN)
     if name == "guide":
-        return guide(world, ogbench_policies(), world.safe)
-    ghms = models(training).with_alpha(ALPHA)
+        return choosers.guide(world) if config.has_ants else guide(world, policies, world.safe)
+    return planner_of(config, name, models(training).with_alpha(config.sizes.alpha), world.radius)
+
+
+def planner_of(config: Config, name: str, ghms: GHMs, radius: float) -> agents.Decide:
+    """A planner of finite depth by its name."""
     if name == "halving":
         search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
-        return agents.WarmPlanner(ghms, 3, world.radius, search)
+        return agents.WarmPlanner(ghms, 3, radius, search)
     if name == "cross-entropy":
         samples = max(1, config.samples // 4)
         plans = max(9, config.draws // (4 * 4 * samples))
-        return agents.WarmPlanner(
-            ghms, None, world.radius, CrossEntropy(plans, depth=4, num_samples=samples, value_samples=1)
-        )
+        search = CrossEntropy(plans, depth=4, num_samples=samples, value_samples=1)
+        return agents.WarmPlanner(ghms, None, radius, search)
     depth = int(name.removeprefix("depth-"))
-    samples = max(1, round(config.samples * len(ogbench_policies()) ** float(2 - depth)))
+    samples = max(1, round(config.samples * len(ghms.policies) ** float(2 - depth)))
     search = Exhaustive(num_samples=samples)
-    return agents.planner(ghms, depth, samples, world.radius, planner=search)
+    if config.has_ants:
+        return choosers.planner(ghms, radius, depth=depth, num_samples=samples, planner=search)
+    return agents.planner(ghms, depth, samples, radius, planner=search)
 
 
 def measured(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
     """Steps to the goal in each episode (0: not reached), and the time of a decision."""
     world, timed = OGBenchMaze(config.maze), agents.Timed(decide)
-    limits = {"hold": config.hold, "max_steps": config.max_steps}
-    found = play(world, timed, list(world.tasks), episodes, REPORTED + config.seed, **limits)
+    found = play(world, timed, list(world.tasks), episodes, REPORTED + config.seed, **config.playing)
     return {"steps": np.array([one.steps for one in found]), "seconds_per_plan": timed.seconds_per_decision}
 
 
 def picture(config: Config) -> Metrics:
     """V of the landmarks for a goal of the first task, the best policy at each, and the path of an episode."""
     training, world = training_of(config, 0), OGBenchMaze(config.maze)
-    graph, ghms = graph_of(training, config.sizes), models(training).with_alpha(ALPHA)
-    limits = {"hold": config.hold, "max_steps": config.max_steps}
-    (one,) = play(world, closed_loop(config, 0), [1], 1, REPORTED + 500 + config.seed, **limits)
+    graph, ghms = graph_of(training, config.sizes), models(training).with_alpha(config.sizes.alpha)
+    seed = REPORTED + 500 + config.seed
+    (one,) = play(world, closed_loop(config, 0), [1], 1, seed, **config.playing)
     reward = world.reward(one.goal)
     agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=config.samples)
     return {

@@ -12,8 +12,10 @@ from ggpi.lab.ogbench.published import METHODS, SUCCESS
 
 
 def table(metrics: Metrics) -> list[Table]:
-    """Success by task; what others published; phases, models and graph."""
-    return [_success_table(metrics), _published_table(metrics), _graph_table(metrics)]
+    """Success by task; what others published; phases, models and graph; in ant mazes, walkers."""
+    published = [_published_table(metrics)] if metrics["maze"] in SUCCESS else []
+    walkers = [_walkers_table(metrics)] if "walkers" in metrics else []
+    return [_success_table(metrics), *published, _graph_table(metrics), *walkers]
 
 
 def _success_table(metrics: Metrics) -> Table:
@@ -67,6 +69,23 @@ def _graph_table(metrics: Metrics) -> Table:
     return shown
 
 
+def _walkers_table(metrics: Metrics) -> Table:
+    found = metrics["walkers"]
+    shown = Table(
+        title=f"{metrics['maze']}: walkers",
+        caption=f"speed: units per step in the open, mean and slowest of all ants and directions; on their backs: of "
+        f"{found['ants']} ants after {found['steps']:,} steps of random switching, turns of 1 to 40 steps, %, exact "
+        "95% intervals",
+    )
+    for column in ("speed", "slowest", *(f"on their backs {name}" for name in found["down"])):
+        shown.add_column(column, justify="right")
+    down = (
+        f"{100 * d['mean']:.1f} [{100 * d['low']:.1f}, {100 * d['high']:.1f}]" for d in found["down"].values()
+    )
+    shown.add_row(f"{found['speed']:.3f}", f"{found['slowest']:.3f}", *down)
+    return shown
+
+
 def plot(metrics: Metrics) -> Figure:
     """Success of every agent; V of the landmarks with the best policy at some of them, and the path of an episode."""
     canvas, axes = style.figure(1, 2, size=(5.4, 4.2), width_ratios=(1, 1.6))
@@ -80,7 +99,8 @@ def _draw_success(ax: Axes, metrics: Metrics) -> None:
     """Bars of ours and, below them, of what was published."""
     ours = {name: 100 * row["all"]["mean"] for name, row in metrics["success"].items()}
     theirs = {
-        f"{name}, published": mean for name, (mean, _) in zip(METHODS, SUCCESS[metrics["maze"]], strict=True)
+        f"{name}, published": mean
+        for name, (mean, _) in zip(METHODS, SUCCESS.get(metrics["maze"], ()), strict=False)
     }
     names = [*ours, *theirs]
     colours = [style.BLUE] * len(ours) + [style.GREY] * len(theirs)

@@ -1,5 +1,6 @@
 """Models and graphs of `ogbench-mazes`: eight directions, one flow-matching network, landmarks of the data."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 
@@ -9,6 +10,7 @@ from ggpi.data.transitions import Transitions
 from ggpi.envs import GymVectorEnv
 from ggpi.envs.ogbench_maze import OGBenchMaze
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab.maze import closed_loop_models
 from ggpi.lab.maze.closed_loop_models import Sizes, trained
 from ggpi.lab.maze.tasks import DATA
@@ -17,16 +19,53 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.policies import ogbench_policies
 from ggpi.rollout.collection import collect
+from ggpi.storage.pretrained import pretrained
+from ggpi.types import Policy
 
-GAMMA, ALPHA = 0.998, 0.3
-"""Jumps of β = 0.699 last 3.3 steps in the mean, and a goal counts from 500 steps away. Longer jumps (α = 0.06 or 0.15)
-were sampled into walls more often, and failed on episodes that are not reported."""
+GAMMA = 0.998
+"""A goal counts from 500 steps away."""
 FOLDER = "ogbench-mazes"
 """Of the cache."""
-TURN, EPISODE = 80, 200
-"""Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
+EPISODE = 200
+"""The length of an episode, in the transitions that models learn from."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How models of a body are trained and used."""
+
+    policies: Callable[[], Sequence[Policy]]
+    """Eight directions."""
+    alpha: float
+    """Of jumps."""
+    turn: int
+    """Longest turn of a policy, in the transitions that models learn from."""
+    copies: int
+    """Episodes at the same time."""
+    recipe: Recipe
+
+
 RECIPE = replace(closed_loop_models.RECIPE, batch_size=64)
 """Each step trains the network with 64 rows for each policy at each of four horizons."""
+ALPHA = 0.3
+"""Jumps of a ball: β = 0.699, 3.3 steps in the mean. Longer ones (α = 0.06 or 0.15) were sampled into walls more often,
+and failed on episodes that are not reported."""
+KINDS = {
+    "pointmaze": Kind(ogbench_policies, ALPHA, 80, 1_024, RECIPE),
+    "antmaze": Kind(
+        partial(pretrained, "ogbench-ant-policies"),
+        0.1,
+        80,
+        512,
+        replace(RECIPE, model=FlowMatchingConfig(predict="change", num_steps=4)),
+    ),
+}
+"""By the first word of a maze's name. Jumps of an ant last 10 steps in the mean."""
+
+
+def kind_of(maze: str) -> Kind:
+    """How models of a maze are trained."""
+    return KINDS[maze.partition("-")[0]]
 
 
 @dataclass(frozen=True)
@@ -43,16 +82,16 @@ class Training:
 @lru_cache(maxsize=1)
 def data_of(training: Training) -> Transitions:
     """Random switching from anywhere in the maze."""
-    env = GymVectorEnv(OGBenchMaze(training.maze), 1_024, EPISODE)
-    count, seed = training.num_transitions, DATA + training.seed
-    return collect(env, ogbench_policies(), count, switch_every=TURN, seed=seed)
+    kind, count = kind_of(training.maze), training.num_transitions
+    env = GymVectorEnv(OGBenchMaze(training.maze), kind.copies, EPISODE)
+    return collect(env, kind.policies(), count, switch_every=kind.turn, seed=DATA + training.seed)
 
 
 @lru_cache(maxsize=1)
 def models(training: Training) -> GHMs:
     """The models of a maze for every α: kept, or trained now."""
-    data = partial(data_of, training)
-    return trained(training, FOLDER, ogbench_policies(), data, GAMMA, OGBenchMaze.spec)
+    data, spec = partial(data_of, training), OGBenchMaze(training.maze).spec
+    return trained(training, FOLDER, kind_of(training.maze).policies(), data, GAMMA, spec)
 
 
 @lru_cache(maxsize=1)

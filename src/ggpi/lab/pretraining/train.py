@@ -1,7 +1,7 @@
-"""Pretraining of the ant's base policies: rounds of walking and learning, with checkpoints.
+"""Pretraining of ants' base policies: rounds of walking and learning, with checkpoints.
 
     OUT/checkpoint/   everything that the future depends on: a killed run resumes from there, bit for bit
-    OUT/policies/     the four policies, once done
+    OUT/policies/     the policies, once done
     OUT/training.json config, versions and the curve
 
 Round r uses the key fold_in(key(seed), r), so nothing of the random state is hidden in a process.
@@ -26,7 +26,7 @@ from ggpi.lab.pretraining import mpo, ppo
 from ggpi.lab.pretraining.replay import Replay
 from ggpi.lab.pretraining.walking import Walk, Walkers
 from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
-from ggpi.policies.symmetric import four_directions
+from ggpi.policies.symmetric import eight_directions, four_directions
 from ggpi.storage.arrays import load_arrays, save_arrays, sweep, to_json, write_json
 from ggpi.storage.errors import FileError
 from ggpi.storage.locking import sole_writer
@@ -65,11 +65,17 @@ class Config:
     """How MPO learns."""
 
 
-def preset(name: str, algorithm: str | None = None) -> Config:
+def preset(name: str, algorithm: str | None = None, world: str = "ant") -> Config:
     """The config of a preset: `cpu` for two cores, `paper` for the paper's sizes, `tiny` to see that it works.
 
-    The algorithm is the paper's MPO, but for `cpu`, where PPO gets there in the time.
+    The algorithm is the paper's MPO, but for `cpu` and for OGBench's ant, where PPO gets there in the time.
     """
+    if world == "ogbench-ant":
+        default = preset(name if name == "tiny" else "cpu", algorithm or "ppo")
+        rough = 1 if name == "tiny" else 380
+        walk = replace(default.walk, world="ogbench-ant", rough_rounds=rough, careful_after=250)
+        learning = replace(default.ppo, curious_rounds=150)
+        return replace(default, rounds=min(default.rounds, 420), walk=walk, ppo=learning)
     chosen: Any = algorithm or ("ppo" if name == "cpu" else "mpo")
     if name == "paper":
         plain = Walk(num_ants=64, lateral=0.0, effort=0.0, tilt=0.0, fall=0.0)
@@ -115,14 +121,21 @@ class Training:
         policy = GaussianPolicy(network=network, name="walker", inputs=INPUTS, scale=SCALE)
         algorithm: Any = ppo if config.algorithm == "ppo" else mpo
         self.learner: Any = algorithm.new_learner(learning, policy, key=value_key)
-        self.walkers = Walkers(config.walk, config.seed, config.num_threads)
+        self.walkers = self._walkers(config.walk.rough_rounds > 0)
         self.replay = Replay(config.mpo.capacity)
         self.curve: list[dict[str, float]] = []
+
+    def _walkers(self, rough: bool) -> Walkers:
+        return Walkers(self.config.walk, self.config.seed, self.config.num_threads, rough)
 
     def round(self) -> dict[str, float]:
         """One round of walking and learning; its numbers are added to the curve."""
         config, done = self.config, len(self.curve)
         key = jax.random.fold_in(self.key, done)
+        if self.walkers.rough and done >= config.walk.rough_rounds:
+            arrays, about = self.walkers.save()
+            self.walkers = self._walkers(rough=False)
+            self.walkers.restore(arrays, about)
         self.walkers.walk = config.walk if done < config.walk.careful_after else config.walk.careful()
         if config.algorithm == "ppo":
             now = config.ppo if done < config.ppo.curious_rounds else config.ppo.settled()
@@ -135,8 +148,9 @@ class Training:
         return numbers
 
     def policies(self) -> tuple[Any, ...]:
-        """The four base policies as they are now."""
-        return four_directions(replace(self.learner.policy, noise=self.config.noise))
+        """The base policies as they are now: four of our ant, eight of OGBench's."""
+        directions = four_directions if self.config.walk.world == "ant" else eight_directions
+        return directions(replace(self.learner.policy, noise=self.config.noise))
 
     def save(self, directory: Path) -> None:
         """Writes a checkpoint atomically."""
@@ -171,7 +185,7 @@ class Training:
 def pretrain(
     config: Config, out: Path, report: Report = lambda done, numbers: None, command: str = ""
 ) -> tuple[Any, ...]:
-    """Trains the four base policies, from the last checkpoint in `out` if there is one, and saves them there.
+    """Trains the base policies, from the last checkpoint in `out` if there is one, and saves them there.
 
     Paper: App E.1
     """

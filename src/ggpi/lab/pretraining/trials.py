@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from ggpi.data.spaces import state_reader
-from ggpi.envs.ant import CONTROL_STEP, SPEC, SparseAntVector
-from ggpi.lab.pretraining.walking import velocities
+from ggpi.envs.ant import SPEC, SparseAntVector
+from ggpi.lab.pretraining.walking import displacements
 from ggpi.policies.bank import PolicyBank
 from ggpi.rollout.acting import act
 from ggpi.rollout.episodes import Vector, follow
@@ -31,8 +31,7 @@ class Trial:
 
     def moved(self) -> tuple[np.ndarray, np.ndarray]:
         """Units per step along the direction of the acting policy, and across it, [T, N] each."""
-        along, across = velocities(self.states[:-1], self.states[1:], self.turns)
-        return along * CONTROL_STEP, across * CONTROL_STEP
+        return displacements(self.states[:-1], self.states[1:], self.turns)
 
     def upside_down(self) -> np.ndarray:
         """Which ants lie on their backs at the end, [N]."""

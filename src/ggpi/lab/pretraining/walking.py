@@ -12,12 +12,13 @@ with the mean velocity along and across the direction; the paper has v∥ alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ggpi.envs.ant import CONTROL_STEP, INDEX, SPEC, SparseAntVector
-from ggpi.envs.directions import HEADINGS
+from ggpi.envs.ant.physics import Ground
+from ggpi.envs.directions import EIGHT
 from ggpi.lab.cells import Metrics
 
 UP_Z = SPEC.index("up_z")
@@ -41,8 +42,24 @@ class Walk:
     """Penalty c₄ of tipping over."""
     tipped: float = 0.4
     """An ant whose up-axis has a smaller z-component than this has fallen."""
+    world: Literal["ant", "ogbench-ant"] = "ant"
+    """Whose ant: ours in a plane, in four directions, or OGBench's among pillars, in eight."""
+    rough_rounds: int = 0
+    """Rounds of OGBench's ant with a faster integrator, before its own."""
     careful_after: int = 900
     """Rounds until leaning over and swaying cost twice as much, and falling six times."""
+
+    @property
+    def num_directions(self) -> int:
+        return 4 if self.world == "ant" else len(EIGHT)
+
+    def ground(self, rough: bool = False) -> Ground | None:
+        """What ants walk on; None for a plane."""
+        if self.world == "ant":
+            return None
+        from ggpi.envs.ant.ogbench_ground import ogbench_ground
+
+        return ogbench_ground("implicitfast" if rough else "RK4")
 
     def careful(self) -> Walk:
         """The same task with higher penalties."""
@@ -67,12 +84,14 @@ class Steps:
 class Walkers:
     """The ants, their directions, and all randomness: `save` and `restore` make a run resumable to the bit."""
 
-    def __init__(self, walk: Walk, seed: int, num_threads: int = 2):
-        self.walk = walk
-        self.env = SparseAntVector(walk.num_ants, target=None, num_threads=num_threads)
+    def __init__(self, walk: Walk, seed: int, num_threads: int = 2, rough: bool = False):
+        self.walk, self.rough = walk, rough
+        self.env = SparseAntVector(
+            walk.num_ants, target=None, num_threads=num_threads, ground=walk.ground(rough)
+        )
         self.rng = np.random.default_rng([seed, 1])
         self.states, _ = self.env.reset(seed=seed * 1_000_003)
-        self.direction = self.rng.integers(4, size=walk.num_ants)
+        self.direction = self.rng.integers(walk.num_directions, size=walk.num_ants)
         self.left = self._spans(walk.num_ants)
 
     def _spans(self, count: int) -> np.ndarray:
@@ -90,14 +109,14 @@ class Walkers:
         for i in np.flatnonzero(ended):
             following[i] = info["final_obs"][i]
         fell = terminated | (following[:, UP_Z] < self.walk.tipped)
-        reward = rewards(self.walk, states, action, following, direction, fell)
+        reward = rewards(self.walk, states, action, following, direction, fell, self.env.ground.control_step)
         again = fell & ~ended
         if again.any():
             seen, _ = self.env.reset(options={"reset_mask": again})
         self.left -= 1
         new = (self.left <= 0) | ended | fell
         count = int(new.sum())
-        self.direction[new] = self.rng.integers(4, size=count)
+        self.direction[new] = self.rng.integers(self.walk.num_directions, size=count)
         self.left[new] = self._spans(count)
         self.states = seen
         return Steps(states, direction, action, following, reward, fell, new)
@@ -132,9 +151,10 @@ def rewards(
     following: np.ndarray,
     direction: np.ndarray,
     fell: np.ndarray,
+    seconds: float = CONTROL_STEP,
 ) -> np.ndarray:
     """The rewards of steps."""
-    along, across = velocities(states, following, direction)
+    along, across = (moved / seconds for moved in displacements(states, following, direction))
     effort = (np.clip(action, -1, 1) ** 2).sum(axis=-1)
     lean = 1 - following[..., UP_Z]
     reward = (
@@ -143,12 +163,12 @@ def rewards(
     return reward.astype(np.float32)
 
 
-def velocities(
+def displacements(
     states: np.ndarray, following: np.ndarray, direction: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean velocity of the steps along and across their directions, in units per second."""
-    moved = (following[..., INDEX["place"]] - states[..., INDEX["place"]]) / CONTROL_STEP
-    heading = HEADINGS[direction]
+    """How far steps lead along and across their directions."""
+    moved = following[..., INDEX["place"]] - states[..., INDEX["place"]]
+    heading = EIGHT[direction]
     along = (moved * heading).sum(axis=-1)
     across = heading[..., 0] * moved[..., 1] - heading[..., 1] * moved[..., 0]
     return along, across
@@ -167,10 +187,10 @@ def as_dict(steps: Steps) -> dict[str, np.ndarray]:
 
 def summary(steps: Steps) -> dict[str, float]:
     """How well the ants walked: distance per step along and across, falls per step, reward."""
-    along, across = velocities(steps.state, steps.next_state, steps.direction)
+    along, across = displacements(steps.state, steps.next_state, steps.direction)
     return {
-        "along": float(along.mean() * CONTROL_STEP),
-        "across": float(np.abs(across).mean() * CONTROL_STEP),
+        "along": float(along.mean()),
+        "across": float(np.abs(across).mean()),
         "falls": float(steps.fell.mean()),
         "reward": float(steps.reward.mean()),
     }

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -13,10 +14,11 @@ from ggpi.cli.main import main
 pytest.importorskip("mujoco")
 
 from ggpi.envs.ant import CONTROL_STEP, SPEC
+from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.lab.pretraining import preset, pretrain
 from ggpi.lab.pretraining.replay import Replay
 from ggpi.lab.pretraining.trials import one_each, one_switch, random_switches
-from ggpi.lab.pretraining.walking import Steps, Walk, Walkers, rewards, stack, velocities
+from ggpi.lab.pretraining.walking import Steps, Walk, Walkers, displacements, rewards, stack
 
 
 class Killed(Exception):
@@ -109,9 +111,10 @@ def test_rewards():
     state, following = np.zeros((2, 4, 35))
     state[:, 8] = following[:, 8] = 1
     following[:, :2] = [0.24, 0.12]
-    along, across = velocities(state, following, np.arange(4))
-    np.testing.assert_allclose(along * CONTROL_STEP, [0.24, 0.12, -0.24, -0.12], atol=1e-7)
-    np.testing.assert_allclose(across * CONTROL_STEP, [0.12, -0.24, -0.12, 0.24], atol=1e-7)
+    along, across = displacements(state, following, np.arange(4))
+    np.testing.assert_allclose(along, [0.24, 0.12, -0.24, -0.12], atol=1e-7)
+    np.testing.assert_allclose(across, [0.12, -0.24, -0.12, 0.24], atol=1e-7)
+    along, across = along / CONTROL_STEP, across / CONTROL_STEP
     walk = Walk(lateral=0.5, effort=0.1, tilt=3.0, fall=7.0)
     action = np.full((4, 8), 2.0)  # counts as 1
     following[0, 8] = 0.5
@@ -163,3 +166,23 @@ def test_turns():
     mixed = random_switches(4, 40, 120, 50, seed=0)
     assert mixed.shape == (120, 50) and set(mixed.ravel()) == {0, 1, 2, 3}
     assert 2 < np.mean((np.diff(mixed, axis=0) != 0).sum(axis=0)) < 7  # over ten seeds 4.0 ± 0.2
+
+
+def test_ogbenchs_ant_walks_in_eight_directions_among_pillars(tmp_path):
+    pytest.importorskip("ogbench")
+    config = preset("tiny", world="ogbench-ant")
+    policies = pretrain(config, tmp_path / "ant")
+    assert [policy.name for policy in policies] == [*DIRECTIONS, *DIAGONALS]
+    assert policies[5].sample(np.zeros((3, 29), np.float32) + 0.1, key=jax.random.key(0)).shape == (3, 8)
+    about = json.loads((tmp_path / "ant" / "training.json").read_text("utf-8"))
+    assert about["config"]["walk"]["world"] == "ogbench-ant" and len(about["curve"]["along"]) == config.rounds
+
+
+def test_pillars_stand_apart_and_ants_start_between_them():
+    pytest.importorskip("ogbench")
+    walkers = Walkers(Walk(num_ants=64, world="ogbench-ant"), seed=0, rough=True)
+    ground = walkers.env.ground
+    assert ground.control_step == pytest.approx(0.1) and len(ground.pillars) == 10
+    assert all(ground.is_free(place) for place in walkers.states[:, :2])
+    assert not ground.is_free(ground.pillars[0] + 1.9)
+    assert set(walkers.direction) == set(range(8))
