@@ -10,6 +10,7 @@ from ggpi.studio.decisions import Settings
 from ggpi.studio.worlds import World
 
 HEAD = "import jax\nimport numpy as np\n\nimport ggpi\n\n"
+BEST = "print(plan.gsps[int(plan.best)].name(ghms.names))\n"
 
 
 def python(world: World, settings: Settings, formula: str, state: np.ndarray) -> str:
@@ -26,12 +27,11 @@ def python(world: World, settings: Settings, formula: str, state: np.ndarray) ->
     made = world.code
     for name, value in fields.items():
         made = made.replace("{" + name + "}", value)
-    return (
-        HEAD + made + _agent(settings, float(alpha)) + "print(plan.gsps[int(plan.best)].name(ghms.names))\n"
-    )
+    return HEAD + made + agent(settings, float(alpha)) + BEST
 
 
-def _agent(settings: Settings, alpha: float) -> str:
+def agent(settings: Settings, alpha: float) -> str:
+    """The lines that make the agent and its plan."""
     options = f"num_samples={settings.samples}"
     if settings.depth == 0:
         return (

@@ -27,7 +27,7 @@ function received(frame) {
   const answer = {
     hello, world: opened, settings: settled, moment: moved, status: ({ text }) => busy(text), error: ({ text }) => complain(text),
     rewards: (raster) => { app.maps.forEach((map) => { map.scene.rewards = raster; map.draw(); }); },
-    values: (raster) => { app.maps.forEach((map) => { map.scene.values = raster.numbers ? raster : null; map.draw(); }); },
+    values: (raster) => { app.maps.filter((_, i) => (raster.agent ?? i) === i).forEach((map) => { map.scene.values = raster.numbers ? raster : null; map.draw(); }); },
     tally: ({ tally }) => showTally(tally),
     explained: (found) => { showExplained($("explained"), found, app.world.policies); select("why"); },
     diagnosed: (found) => showDiagnosed($("diagnosed"), found, app.world.policies),
@@ -148,7 +148,7 @@ function paint() {
   if (!now) return;
   const everyZero = now.plans.every(({ value }) => value === 0);
   const rounds = now.survivors.length ? ` · survivors ${now.survivors.join(", ")}` : "";
-  $("summary").textContent = `${now.count} plans · ${now.draws.toLocaleString("en")} draws · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
+  $("summary").textContent = `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
   drawPlans($("plans"), now, app.world.policies, app.selected, (i) => { app.selected = i; for (const [k, row] of [...$("plans").querySelectorAll(".row")].entries()) row.toggleAttribute("data-selected", rowOf(now, k) === i); app.maps[0].scene.selected = i; app.maps[0].draw(); });
   if (!app.isPlaying) speak(now);
 }
@@ -304,7 +304,7 @@ async function exported(button) {
 
 // ---- tabs, theme, keys
 
-const TABS = ["plans", "why", "models", "code", "export"];
+const TABS = ["plans", "why", "models", "code", "export"].filter((name) => !$(`tab-${name}`).hidden);
 function select(name) {
   for (const each of TABS) { const isIt = each === name; $(`tab-${each}`).setAttribute("aria-selected", isIt); $(`tab-${each}`).tabIndex = isIt ? 0 : -1; $(`panel-${each}`).hidden = !isIt; }
 }
