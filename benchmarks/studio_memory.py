@@ -1,7 +1,7 @@
 """The studio's memory while pages paint, play, ask, and come and go.
 
-Each page opens a world, paints a reward now and then, changes depth, plays, asks why, and leaves after a while for a new
-page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds. `growth_mb_per_hour` is the
+Each page opens a world, paints a reward now and then, changes depth, plays, asks why, and leaves after a while for
+a new page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds. `growth_mb_per_hour` is the
 slope of a straight line through the second half of these numbers: worlds are loaded and programs compiled in the first.
 
     python benchmarks/studio_memory.py --minutes 30 --pages 4           writes results/studio-memory.json

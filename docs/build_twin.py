@@ -1,4 +1,4 @@
-"""The studio without a server, for these pages: `docs/play/` from the studio's own page and the kernels of `docs/twin/`.
+"""The studio without a server, for these pages: `docs/play/`, from the studio's own page and `docs/twin/`.
 
 Only the connection differs: `docs/twin/link.js` answers in the page what the server would. Weights and worlds are
 copied from the package, so that there is one of each.

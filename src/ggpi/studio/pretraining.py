@@ -96,7 +96,9 @@ def pretrain(training: Training, out: Path, command: str) -> GHMs:
     if training.largest:
         ghms = ghms.with_gamma(training.gamma).with_alpha(training.alpha)
     save(out / "models", ghms)
-    record(out, World(training.env, environment.spec.names, (), (), training.options, "2 numbers"), {})
+    names = environment.spec.names
+    places = names[:2] if training.largest else ()
+    record(out, World(training.env, names, (), (), training.options, "2 numbers", places), {})
     found = diagnose(ghms, None, environment, key=key)
     kept = {
         name: {horizon: {m: about[m] for m in MEASURED if m in about} for horizon, about in rows.items()}

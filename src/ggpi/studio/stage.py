@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi.planning.landmarks import interpolation
+from ggpi.progress import told
 from ggpi.rewards import as_reward
 from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
@@ -54,7 +55,8 @@ class Stage:
         """Shows a world with its own first settings."""
         self.say("status", text=f"Opening {name[:40]}")
         world = self.catalogue.open(name)
-        self.world, self.formula, self.settings = world, world.formula, Settings(2, samples=world.samples)
+        self.world, self.formula = world, world.formula
+        self.settings = Settings(world.depth, samples=world.samples)
         self.second = -1
         self.deciders, self.is_playing, self.seed = {}, False, 0
         self.outbox.put(text_frame("world", **about(world), planners=PLANNERS))
@@ -148,7 +150,8 @@ class Stage:
         if settings not in self.deciders:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
-            made = decider(world, settings, world.reward(self.formula))
+            with told(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
+                made = decider(world, settings, world.reward(self.formula))
             decide(made, world, self.episodes[agent].body.state, key=random_key(0, 0, 0))  # compiles
             self.deciders[settings] = made
         return self.deciders[settings]

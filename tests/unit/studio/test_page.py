@@ -8,10 +8,10 @@ import pytest
 from .conftest import PATIENCE, TOKEN, WORLDS, running
 
 pytest.importorskip("selenium.webdriver", reason="the page is tested with selenium, of the extra dev")
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
 AXE = Path(__file__).parents[2] / "data" / "axe" / "axe.min.js"
 
@@ -215,3 +215,9 @@ def test_files_are_made_in_the_page(page):
     )
     magic, last, size, numbers = page.browser.execute_async_script(script)
     assert magic == "GIF89a" and last == 0x3B and size > 2_000 and numbers > 500
+    if not page.find('[data-export="mp4"]').get_attribute("hidden"):
+        script = (
+            "const done = arguments[0]; import('/static/export.js').then(async (files) => "
+            "done(String.fromCharCode(...new Uint8Array(await (await files.mp4(studio)).arrayBuffer()).slice(4, 8))))"
+        )
+        assert page.browser.execute_async_script(script) == "ftyp"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from ggpi.studio.catalogue import directory
 from ggpi.studio.protocol import VERSION
 
 from .conftest import PATIENCE, TOKEN, connected, running
@@ -157,6 +158,22 @@ def test_the_closed_loop_shows_values(client):
     assert values["values_array"].shape == (104,) and np.isfinite(values["values_array"]).all()
     best = values["places_array"][values["values_array"].argmax()]
     assert np.hypot(*(best - (9, 7))) <= 4
+
+
+@pytest.mark.slow
+def test_the_ant_plans_in_the_closed_loop():
+    """The graph is built when it is first needed, and the page is told how far it is."""
+    pytest.importorskip("mujoco", reason="the ant needs MuJoCo")
+    with running(worlds={"ant": directory("ant-ghms", "ant")}) as port, connected(port) as client:
+        about, _ = client.open("ant")
+        assert about["closed_loop"]
+        client.send("change", depth=0)
+        client.until("status", lambda frame: "jumpy graph" in frame["text"])
+        values = client.until("values", lambda frame: frame["arrays"])
+        best = values["places_array"][values["values_array"].argmax()]
+        assert np.hypot(*(best - (2, 2))) < 2
+        client.send("step")
+        assert client.until("moment", lambda frame: frame["t"] == 1)["count"] == 4
 
 
 def test_gamma_and_alpha_change_exact_models(client):

@@ -75,7 +75,8 @@ def test_four_rooms_is_exact(page, gamma, alpha):
     rho = np.asarray(jax.vmap(read_formula(FORMULA, ("x", "y")))(world.places.astype(np.float32)), float)
     body = """
         const { evaluate, improve } = await import("./exact.js"), { readFormula } = await import("./formula.js");
-        const [gamma, alpha, depth, text] = given, { landing, places } = studio.world, rho = places.map(readFormula(text, ["x", "y"]));
+        const [gamma, alpha, depth, text] = given, { landing, places } = studio.world;
+        const rho = places.map(readFormula(text, ["x", "y"]));
         const plans = evaluate(landing, gamma, alpha, depth, rho), { v, ways } = improve(plans);
         return { rho, plans, v: [...v], ways };"""
     for depth in (1, 2, 3):
@@ -102,8 +103,10 @@ def test_samples_of_the_networks_are_those_of_python(page):
     actions, noise = rng.uniform(-1, 1, (40, 2)), rng.normal(size=(40, 4))
     body = """
         const { Model, readSafetensors } = await import("./network.js");
-        const arrays = readSafetensors(await (await fetch("./point-mass.safetensors")).arrayBuffer()), [states, actions, noise] = given;
-        return [0, 1, 2, 3].map((k) => ["models.0", "models.1"].map((prefix) => { const model = new Model(arrays, prefix, k); return states.map((state, i) => [...model.push(state, actions[i], noise[i])]); }));"""
+        const arrays = readSafetensors(await (await fetch("./point-mass.safetensors")).arrayBuffer());
+        const [states, actions, noise] = given;
+        const pushed = (model) => states.map((state, i) => [...model.push(state, actions[i], noise[i])]);
+        return [0, 1, 2, 3].map((k) => ["models.0", "models.1"].map((part) => pushed(new Model(arrays, part, k))));"""
     found = np.array(run(page, body, states.tolist(), actions.tolist(), noise.tolist()))
     for k, (j, alpha) in itertools.product(range(4), enumerate((None, 0.1))):
         expected = pushed(ghms.segment(k, alpha), states, actions, noise)
@@ -123,10 +126,12 @@ def test_values_of_plans_are_those_of_python(page, depth):
     noise = np.random.default_rng(depth).normal(size=count)
     body = """
         const { LinearPolicy, Model, evaluateSampled, readSafetensors } = await import("./network.js");
-        const arrays = readSafetensors(await (await fetch("./point-mass.safetensors")).arrayBuffer()), [state, noise, settings] = given, all = [0, 1, 2, 3];
-        const models = { gamma: all.map((k) => new Model(arrays, "models.0", k)), beta: all.map((k) => new Model(arrays, "models.1", k)) };
+        const arrays = readSafetensors(await (await fetch("./point-mass.safetensors")).arrayBuffer());
+        const [state, noise, settings] = given, of = (part) => [0, 1, 2, 3].map((k) => new Model(arrays, part, k));
+        const policies = [0, 1, 2, 3].map((k) => new LinearPolicy(arrays, k));
+        const models = { gamma: of("models.0"), beta: of("models.1") }, rho = (x) => Math.exp(-x[0] * x[0]) + x[1];
         let at = 0;
-        const found = evaluateSampled({ policies: all.map((k) => new LinearPolicy(arrays, k)), models }, state, settings, (x) => Math.exp(-x[0] * x[0]) + x[1], () => noise[at++]);
+        const found = evaluateSampled({ policies, models }, state, settings, rho, () => noise[at++]);
         return { at, plans: found.plans.map(({ policies, totals }) => [policies, [...totals]]) };"""
     settings = {"gamma": 0.95, "alpha": 0.1, "depth": depth, "samples": samples}
     found = run(page, body, state.tolist(), noise.tolist(), settings)
@@ -175,7 +180,8 @@ def test_the_mass_moves_as_in_python(page):
     states = rng.uniform(-1, 1, (50, 4)) * [1, 1, 0.08, 0.08]
     actions = rng.uniform(-1.5, 1.5, (50, 2))
     body = """
-        const { PointMass } = await import("./worlds.js"), about = (await (await fetch("./worlds.json")).json())["point-mass"];
+        const { PointMass } = await import("./worlds.js");
+        const about = (await (await fetch("./worlds.json")).json())["point-mass"];
         const world = new PointMass(about, await (await fetch("./point-mass.safetensors")).arrayBuffer());
         return given[0].map((state, i) => world.step(state, given[1][i]));"""
     found = run(page, body, states.tolist(), actions.tolist())
@@ -211,7 +217,8 @@ def test_formulas_are_read_as_in_python(page):
     ]
     body = """
         const { readFormula } = await import("./formula.js");
-        return given[0].map((text) => { try { return readFormula(text, ["x", "y"])([0.3, -0.7]); } catch (error) { return error.message; } });"""
+        const value = (text) => readFormula(text, ["x", "y"])([0.3, -0.7]);
+        return given[0].map((text) => { try { return value(text); } catch (error) { return error.message; } });"""
     for text, value in zip(texts, run(page, body, texts), strict=True):
         try:
             expected = float(read_formula(text, ("x", "y"))(np.array([0.3, -0.7])))

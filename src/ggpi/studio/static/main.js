@@ -35,8 +35,10 @@ function received(frame) {
   answer?.(frame);
 }
 
-function hello({ worlds, replay }) {
+function hello({ worlds, replay, film }) {
   app.isReplay = replay;
+  document.querySelector('[data-export="mp4"]').hidden = !film;
+  $("no-film").hidden = film !== false;
   $("world").replaceChildren(...worlds.map((name) => new Option(name.replaceAll("-", " "), name)));
   if (replay) { busy(""); complain("A recording: nothing can be changed.", true); return; }
   const wanted = new URLSearchParams(location.hash.slice(1)), name = wanted.get("world");
@@ -299,6 +301,7 @@ async function exported(button) {
   if (kind === "png") files.save(await files.png(app.maps[0]), `${name}.png`);
   if (kind === "svg") files.save(files.svg($("plans")), `${name}-plans.svg`);
   if (kind === "json") files.save(files.json(app), `${name}.json`);
+  if (kind === "mp4") { busy("Drawing the episode"); await files.mp4(app).then((film) => files.save(film, `${name}.mp4`), (error) => complain(error.message, true)); busy(""); }
   if (kind === "gif") { busy("Drawing the episode"); files.save(await files.gif(app, () => {}), `${name}.gif`); busy(""); }
 }
 
