@@ -1,8 +1,9 @@
 """The studio's memory while pages paint, play, ask, and come and go.
 
 Each page opens a world, paints a reward now and then, changes depth, plays, asks why, and leaves after a while for
-a new page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds. `growth_mb_per_hour` is the
-slope of a straight line through the second half of these numbers: worlds are loaded and programs compiled in the first.
+a new page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds.
+`growth_mb_per_hour` is the slope of a straight line through the second half of these numbers: worlds are loaded and
+programs compiled in the first.
 
     python benchmarks/studio_memory.py --minutes 30 --pages 4           writes results/studio-memory.json
 """
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from studio import Page, studio
+
+from ggpi.studio.protocol import read_binary
 
 OUT = Path(__file__).parent / "results" / "studio-memory.json"
 WORLDS = ("four-rooms", "point-mass", "maze")
@@ -41,10 +44,20 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
             if rng.random() < 0.05:
                 page.send(type="explain", agent=0, t=0)
             page.send(type="play")
-            for _ in range(rng.randrange(1, 12)):
-                page.moment()
-                counts["moments"] += 1
+            counts["moments"] += watch(page, rng.uniform(0.2, 2.0))
     counts["visits"] += 1
+
+
+def watch(page: Page, seconds: float) -> int:
+    """How many moments come in some seconds; they end where an error has stopped the agents."""
+    end, count = time.monotonic() + seconds, 0
+    while (left := end - time.monotonic()) > 0:
+        try:
+            frame = page.socket.recv(timeout=left)
+        except TimeoutError:
+            break
+        count += isinstance(frame, bytes) and read_binary(frame)[0]["type"] == "moment"
+    return count
 
 
 def resident(process: int) -> float:

@@ -1,8 +1,8 @@
 """Generated pages: `python docs/generate.py` writes the equation index and the API reference, and fills in results.
 
 The first two go to `docs/reference/`, a page to play with to `docs/play/` (see `build_twin.py`); neither is committed.
-The catalogue of the paper, the `Paper:` lines of docstrings and the contents page of the package are the only sources of
-the former. Measured numbers on the other pages come from `docs/results/` (see `fill_results.py`).
+The catalogue of the paper, the `Paper:` lines of docstrings and the contents page of the package are the only sources
+of the former. Measured numbers on the other pages come from `docs/results/` (see `fill_results.py`).
 """
 
 import importlib
