@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--world",
         metavar="NAME",
-        help="the world that opens first: four-rooms, point-mass, maze, ant, or one of OGBench, such as pointmaze-giant",
+        help="the world that opens first: four-rooms, point-mass, maze, ant, or one of OGBench: pointmaze-giant",
     )
     add(
         "--env",

@@ -45,11 +45,16 @@ class Stage:
         """A message to the page."""
         self.outbox.put(text_frame(kind, **fields), "status" if kind == "status" else None)
 
-    def stop(self, text: str) -> None:
-        """After an error, which the page shows."""
-        self.is_playing = self.is_stale = False
+    def complain(self, text: str) -> None:
+        """After a message that was wrong: the agents stop, and plans that are out of date are still made."""
+        self.is_playing = False
         self.say("error", text=text)
         self.say("status", text="")
+
+    def stop(self, text: str) -> None:
+        """After plans that failed, which would fail again."""
+        self.is_stale = False
+        self.complain(text)
 
     def open(self, name: str) -> None:
         """Shows a world with its own first settings."""

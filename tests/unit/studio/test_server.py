@@ -211,6 +211,19 @@ def test_a_moment_that_was_not_is_an_error(client):
         assert "no moment" in client.until("error")["text"]
 
 
+def test_a_mistake_drops_no_other_message(client):
+    """All of them wait at once, while the first is answered."""
+    client.open("four-rooms")
+    client.send("diagnose")
+    client.send("reset")
+    client.send("explain", agent=0, t=99)
+    client.send("change", samples=40, speed=0)
+    client.send("play")
+    assert "no moment" in client.until("error")["text"]
+    assert client.until("settings", lambda frame: frame["samples"] == 40)
+    assert client.until("moment", lambda frame: frame["t"] > 1)
+
+
 def test_models_are_diagnosed(client):
     client.open("point-mass")
     client.send("diagnose")
