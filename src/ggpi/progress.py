@@ -22,7 +22,7 @@ FIRST_LINE = 10.0
 EVERY = 60.0
 """Seconds between two lines in a log."""
 OFTEN = 0.2
-"""Seconds between two lines that are told."""
+"""Seconds between two lines that are passed on."""
 
 Advance = Callable[[int, str], None]
 """advance(done, text): how much of the total is done, and a text to show beside it."""
@@ -77,7 +77,7 @@ def silenced() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def told(tell: Callable[[str], None]) -> Iterator[None]:
+def reported(tell: Callable[[str], None]) -> Iterator[None]:
     """Calls `tell` with the progress of the work in the block, in place of showing it."""
     work = _Work("", 0, "")
     token = _current.set((work, _Told(work, tell)))

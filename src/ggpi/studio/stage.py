@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi.planning.landmarks import interpolation
-from ggpi.progress import told
+from ggpi.progress import reported
 from ggpi.rewards import as_reward
 from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
@@ -155,7 +155,7 @@ class Stage:
         if settings not in self.deciders:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
-            with told(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
+            with reported(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
                 made = decider(world, settings, world.reward(self.formula))
             decide(made, world, self.episodes[agent].body.state, key=random_key(0, 0, 0))  # compiles
             self.deciders[settings] = made
