@@ -98,4 +98,4 @@ lock:  ## remake the lock files from pyproject.toml; ARGS=--upgrade takes the ne
 
 clean:
 	@rm -rf .venv .venv-lock .venv-pythons .pytest_cache .ruff_cache .import_linter_cache .hypothesis .cache build dist site
-	@rm -rf docs/reference
+	@rm -rf docs/reference docs/play

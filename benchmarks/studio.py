@@ -38,13 +38,13 @@ PAINT = "const p = performance.getEntriesByName('first-contentful-paint')[0]; re
 
 
 @contextlib.contextmanager
-def studio() -> Iterator[str]:
-    """The address of a studio in its own process."""
+def studio() -> Iterator[tuple[str, int]]:
+    """The address of a studio in its own process, and the number of that process."""
     command = [sys.executable, "-m", "ggpi", "studio", "--no-open"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        yield process.stdout.readline().strip()
+        yield process.stdout.readline().strip(), process.pid
     finally:
         process.terminate()
         process.wait()
@@ -144,7 +144,7 @@ def measure(
 ) -> dict:
     """All numbers."""
     found: dict = {"load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
-    with studio() as address:
+    with studio() as (address, _):
         found["first_paint_ms"] = first_paint(address) if with_browser else None
         found["click"] = {world: clicks(address, world, rounds) for world in worlds}
         found["crowd"] = crowd(address, worlds[0], pages, seconds)

@@ -1,8 +1,8 @@
 """Generated pages: `python docs/generate.py` writes the equation index and the API reference, and fills in results.
 
-The first two go to `docs/reference/`, which is not committed: the catalogue of the paper, the `Paper:` lines of
-docstrings and the contents page of the package are the only sources. Measured numbers on the other pages come from
-`docs/results/` (see `fill_results.py`).
+The first two go to `docs/reference/`, a page to play with to `docs/play/` (see `build_twin.py`); neither is committed.
+The catalogue of the paper, the `Paper:` lines of docstrings and the contents page of the package are the only sources
+of the former. Measured numbers on the other pages come from `docs/results/` (see `fill_results.py`).
 """
 
 import importlib
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from build_twin import build
 from fill_results import fill
 
 import ggpi
@@ -104,6 +105,7 @@ def _entry(name: str, value: object) -> list[str]:
 
 
 def main() -> None:
+    build()
     REFERENCE.mkdir(exist_ok=True)
     for name, text in (("equations.md", equation_index()), ("api.md", api_reference())):
         (REFERENCE / name).write_text(text, encoding="utf-8")

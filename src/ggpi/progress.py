@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import sys
 import threading
 import time
@@ -20,6 +21,8 @@ FIRST_LINE = 10.0
 """Seconds before the first line in a log."""
 EVERY = 60.0
 """Seconds between two lines in a log."""
+OFTEN = 0.2
+"""Seconds between two lines that are passed on."""
 
 Advance = Callable[[int, str], None]
 """advance(done, text): how much of the total is done, and a text to show beside it."""
@@ -67,6 +70,17 @@ def waiting(text: str) -> Iterator[None]:
 def silenced() -> Iterator[None]:
     """Shows no progress of the work in the block."""
     token = _current.set((_Work("", 0, ""), _Hidden()))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextlib.contextmanager
+def reported(tell: Callable[[str], None]) -> Iterator[None]:
+    """Calls `tell` with the progress of the work in the block, in place of showing it."""
+    work = _Work("", 0, "")
+    token = _current.set((work, _Told(work, tell)))
     try:
         yield
     finally:
@@ -178,6 +192,18 @@ class _Part:
             self._outer.inner = ""
 
 
+class _Told:
+    """Lines that someone else shows."""
+
+    def __init__(self, work: _Work, tell: Callable[[str], None]):
+        self._work, self._tell, self._last = work, tell, -math.inf
+
+    def refresh(self) -> None:
+        if self._work.inner and time.monotonic() - self._last >= OFTEN:
+            self._last = time.monotonic()
+            self._tell(self._work.inner)
+
+
 class _Hidden:
     """Shows nothing."""
 
@@ -185,7 +211,7 @@ class _Hidden:
         pass
 
 
-_Display = _Bar | _Lines | _Part | _Hidden
+_Display = _Bar | _Lines | _Part | _Told | _Hidden
 _current: contextvars.ContextVar[tuple[_Work, _Display] | None] = contextvars.ContextVar("work", default=None)
 
 

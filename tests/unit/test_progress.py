@@ -8,7 +8,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from ggpi import progress as module
-from ggpi.progress import progress, waiting
+from ggpi.progress import progress, reported, waiting
 
 
 class Terminal(io.StringIO):
@@ -126,3 +126,17 @@ def test_waiting_says_nothing_in_a_log(log):
 )
 def test_durations_in_words(seconds, words):
     assert module._duration(seconds) == words
+
+
+def test_progress_can_be_reported(monkeypatch):
+    """To the page of the studio, say; not more often than it can be read."""
+    monkeypatch.setattr(module, "OFTEN", 0.0)
+    lines = []
+    with reported(lines.append), progress(10, "graph") as advance:
+        advance(5, "landmarks")
+    assert lines == ["graph 0/10, compiling…", "graph 5/10, landmarks"]
+    monkeypatch.setattr(module, "OFTEN", 1e6)
+    with reported(lines.append), progress(10, "graph") as advance:
+        for done in range(10):
+            advance(done, "")
+    assert len(lines) == 3

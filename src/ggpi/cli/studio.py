@@ -27,7 +27,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """What is shown, and where."""
     add = parser.add_argument
     add("directory", metavar="DIR", nargs="?", type=Path, help="a directory of ggpi fit")
-    add("--world", metavar="NAME", help="the world that opens first: four-rooms, point-mass, maze or ant")
+    add(
+        "--world",
+        metavar="NAME",
+        help="the world that opens first: four-rooms, point-mass, maze, ant, or one of OGBench: pointmaze-giant",
+    )
     add(
         "--env",
         metavar="MODULE:ID",

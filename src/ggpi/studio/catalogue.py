@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
+from ggpi.envs.ogbench_maze import MAZES
 from ggpi.studio.worlds import World
 
 Make = Callable[[], World]
@@ -29,13 +31,24 @@ def directory(path: Path | str, name: str | None = None, env: str | None = None)
     return make
 
 
+def ogbench_maze(name: str) -> Make:
+    """What makes the world of a point maze of OGBench."""
+
+    def make() -> World:
+        from ggpi.studio.ogbench import ogbench_world
+
+        return ogbench_world(name)
+
+    return make
+
+
 WORLDS: Mapping[str, Make] = {
     "four-rooms": four_rooms,
     "point-mass": directory("point-mass-ghms", "point-mass"),
     "maze": directory("maze-ghms", "maze"),
     "ant": directory("ant-ghms", "ant"),
-}
-"""Those that come with the package."""
+} | ({name: ogbench_maze(name) for name in MAZES} if find_spec("ogbench") else {})
+"""Those that come with the package, and OGBench's where it is installed."""
 
 
 class Catalogue:

@@ -10,6 +10,7 @@ from ggpi.studio.decisions import Settings
 from ggpi.studio.worlds import World
 
 HEAD = "import jax\nimport numpy as np\n\nimport ggpi\n\n"
+BEST = "print(plan.gsps[int(plan.best)].name(ghms.names))\n"
 
 
 def python(world: World, settings: Settings, formula: str, state: np.ndarray) -> str:
@@ -26,12 +27,13 @@ def python(world: World, settings: Settings, formula: str, state: np.ndarray) ->
     made = world.code
     for name, value in fields.items():
         made = made.replace("{" + name + "}", value)
-    return (
-        HEAD + made + _agent(settings, float(alpha)) + "print(plan.gsps[int(plan.best)].name(ghms.names))\n"
-    )
+    if world.ghms.network is not None and (settings.gamma or settings.alpha):
+        made += f"ghms   = ghms.with_gamma({ghms.gamma:g}).with_alpha({float(alpha)!r})\n"
+    return HEAD + made + agent(settings, float(alpha)) + BEST
 
 
-def _agent(settings: Settings, alpha: float) -> str:
+def agent(settings: Settings, alpha: float) -> str:
+    """The lines that make the agent and its plan."""
     options = f"num_samples={settings.samples}"
     if settings.depth == 0:
         return (
@@ -54,7 +56,9 @@ def _agent(settings: Settings, alpha: float) -> str:
 
 def command(world: World, settings: Settings, formula: str) -> str:
     """The command that plays episodes with these settings; empty where there is none."""
-    if world.directory is None or settings.depth == 0:
+    own = world.ghms.gamma, world.ghms.alphas[0]
+    is_own = (settings.gamma or own[0], settings.alpha or own[1]) == own
+    if world.directory is None or settings.depth == 0 or settings.planner != "exhaustive" or not is_own:
         return ""
     reward = shlex.quote(f"formula:{formula}")
     words = f"ggpi play {shlex.quote(world.directory)} --reward {reward}"

@@ -19,6 +19,7 @@ from ggpi.envs.environment import Confined, Environment, GymEnv, GymVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler
+from ggpi.lab.ant.models import transitions
 from ggpi.lab.fit_directory import World as Directory
 from ggpi.lab.fit_directory import read_models, read_world, shipped, trusted
 from ggpi.lab.maze.tasks import targets_by_turns
@@ -102,7 +103,7 @@ def _ant(world: World) -> World:
         dynamics=dynamics,
         at=at,
         seconds=ANT_STEP,
-        landmarks=None,
+        landmarks=lambda: transitions(COLLECTED, 0).state,
         geometry=ant_geometry(),
     )
 

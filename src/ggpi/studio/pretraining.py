@@ -1,5 +1,7 @@
 """The models of the point mass and of a maze that come with the package: flow matching, distilled to one pass.
 
+The maze has one network for all directions and horizons, so that γ and α can be changed after the training.
+
 python -m ggpi.studio.pretraining maze-ghms OUT
 """
 
@@ -14,6 +16,7 @@ from typing import Any
 
 import jax
 
+from ggpi.data import StateSpec
 from ggpi.data.transitions import Transitions
 from ggpi.diagnosis.report import diagnose
 from ggpi.envs.environment import Environment, GymVectorEnv
@@ -21,6 +24,7 @@ from ggpi.envs.making import make
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab.fit_directory import World, record
+from ggpi.lab.maze.closed_loop_models import RECIPE
 from ggpi.learning.distillation import distil
 from ggpi.learning.fitting import fit
 from ggpi.learning.flow_losses import TD2CFM
@@ -29,6 +33,7 @@ from ggpi.policies.linear import LinearPolicy, direction_policies, maze_policies
 from ggpi.rollout.collection import collect
 from ggpi.storage.arrays import write_json
 from ggpi.storage.objects import save
+from ggpi.types import Key
 
 MEASURED = ("energy", "energy_floor", "impossible", "verdict")
 """What is kept of `ggpi.diagnose`."""
@@ -45,9 +50,13 @@ class Training:
     """directions, or maze: those that hold a speed."""
     gamma: float = 0.95
     alpha: float = 0.1
+    largest: float | None = None
+    """The largest horizon of one network for all of them; None for models of γ and β apart."""
     num_transitions: int = 400_000
+    turn: int = 60
+    """The longest turn of a policy, in steps."""
     episode: int = 60
-    """Steps of an episode, and the longest turn of a policy."""
+    """Steps of an episode."""
     seed: int = 0
     teacher: Recipe = CPU
     student: Recipe = CPU
@@ -69,8 +78,11 @@ TRAININGS = {
         "ggpi/PointMaze-v0",
         {"maze": "Medium"},
         "maze",
-        teacher=replace(TEACHER, model=FlowMatchingConfig(64, 2, 4, predict="state"), steps=4_000),
-        student=replace(CPU, model=FlowMatchingConfig(64, 2, predict="state"), steps=5_000),
+        gamma=0.98,
+        largest=0.99,
+        episode=120,
+        teacher=replace(RECIPE, steps=5_000),
+        student=replace(CPU, batch_size=128, steps=6_000),
     ),
 }
 
@@ -79,12 +91,14 @@ def pretrain(training: Training, out: Path, command: str) -> GHMs:
     """Trains models, and writes them with their world, the command and how they compare with simulation."""
     environment: Environment = make(training.env, **training.options).unwrapped.environment  # type: ignore
     data, key = transitions(training, environment), jax.random.key(training.seed)
-    parts = training.base_policies, data
-    options: dict[str, Any] = {"gamma": training.gamma, "alpha": training.alpha, "spec": environment.spec}
-    taught = fit(*parts, recipe=training.teacher, key=key, **options)
+    taught = _taught(training, data, environment.spec, key)
     ghms = distil(taught, data, steps=training.student.steps, recipe=training.student, key=key)
+    if training.largest:
+        ghms = ghms.with_gamma(training.gamma).with_alpha(training.alpha)
     save(out / "models", ghms)
-    record(out, World(training.env, environment.spec.names, (), (), training.options, "2 numbers"), {})
+    names = environment.spec.names
+    places = names[:2] if training.largest else ()
+    record(out, World(training.env, names, (), (), training.options, "2 numbers", places), {})
     found = diagnose(ghms, None, environment, key=key)
     kept = {
         name: {horizon: {m: about[m] for m in MEASURED if m in about} for horizon, about in rows.items()}
@@ -96,10 +110,19 @@ def pretrain(training: Training, out: Path, command: str) -> GHMs:
     return ghms
 
 
+def _taught(training: Training, data: Transitions, spec: StateSpec, key: Key) -> GHMs:
+    """Models that a solver samples."""
+    parts, recipe = (training.base_policies, data), training.teacher
+    if training.largest is None:
+        return fit(*parts, gamma=training.gamma, alpha=training.alpha, recipe=recipe, spec=spec, key=key)
+    spec = replace(spec, places=(0, 1))
+    return fit(*parts, gamma=training.largest, alpha="any", recipe=recipe, spec=spec, key=key)
+
+
 def transitions(training: Training, environment: Environment) -> Transitions:
     """Policies by turns, from anywhere."""
     envs = GymVectorEnv(environment, 256, training.episode)
-    turns: dict[str, Any] = {"switch_every": training.episode, "seed": 1_000_000 + training.seed}
+    turns: dict[str, Any] = {"switch_every": training.turn, "seed": 1_000_000 + training.seed}
     return collect(envs, training.base_policies, training.num_transitions, **turns)
 
 

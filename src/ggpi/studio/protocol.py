@@ -12,7 +12,7 @@ From the page, JSON text of at most 16 KB, {"type": …} and:
 From the server, JSON text {"type": …}, or a binary frame: the length of a JSON header in four bytes (little endian),
 the header with spaces up to a multiple of four bytes, and the arrays that `header["arrays"]` names, as float32:
 
-    hello     version, worlds, replay                 once
+    hello     version, worlds, replay, film           once; film: whether POST /film?token=… makes MP4 of a GIF
     world     everything that the page needs to draw a world
     settings  the settings in force, and the code that does the same: python, command
     moment    binary: a moment of an episode: place, return, plans; arrays places [n, 2], poses [frames, shapes, 7]
@@ -177,7 +177,7 @@ CHECKS: Mapping[str, Callable[[object, str], Any]] = {
     "second": _whole(-1, 3),
     "planner": _text(20),
     "samples": _whole(1, 500),
-    "gamma": _number(0.01, 0.995),
+    "gamma": _number(0.01, 0.999),
     "alpha": _number(0.001, 1.0),
     "speed": _number(0.0, 100.0),
     "repeat": _flag,

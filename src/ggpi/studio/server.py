@@ -20,7 +20,10 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection
 
+from ggpi.studio import films
 from ggpi.studio.catalogue import WORLDS, Catalogue, Make
 from ggpi.studio.outbox import Frame, Outbox
 from ggpi.studio.protocol import LARGEST, VERSION, ProtocolError, read, text_frame
@@ -73,6 +76,7 @@ def app(
     made.middleware("http")(studio.guard)
     made.get("/health")(studio.health)
     made.get("/")(studio.page)
+    made.post("/film")(studio.film)
     made.websocket("/ws")(studio.converse)
     made.mount("/static", StaticFiles(directory=STATIC))
     return made
@@ -115,8 +119,24 @@ class _Studio:
         """The page, for those who know the token."""
         return FileResponse(STATIC / "index.html") if self.is_token(token) else PlainTextResponse(STRAY, 403)
 
-    def may_connect(self, page: WebSocket) -> bool:
-        """Whether a WebSocket comes from a page of this server."""
+    async def film(self, request: Request) -> Response:
+        """The pictures of a GIF as MP4, for a page of this server."""
+        if not self.may_connect(request):
+            return PlainTextResponse(STRAY, 403)
+        pictures = bytearray()
+        async for part in request.stream():
+            pictures += part
+            if len(pictures) > films.LARGEST:
+                return PlainTextResponse(f"a film has at most {films.LARGEST} bytes\n", 413)
+        if not films.is_possible():
+            return PlainTextResponse("films need a package: pip install imageio-ffmpeg\n", 501)
+        try:
+            return Response(await run_in_threadpool(films.mp4, bytes(pictures)), media_type="video/mp4")
+        except ValueError as error:
+            return PlainTextResponse(f"{error}\n", 422)
+
+    def may_connect(self, page: HTTPConnection) -> bool:
+        """Whether a request or a WebSocket comes from a page of this server."""
         host, origin = page.headers.get("host"), page.headers.get("origin")
         try:
             is_own = origin is None or urlsplit(origin).netloc == host
@@ -135,6 +155,7 @@ class _Studio:
             return
         await page.accept()
         hello = {"version": VERSION, "worlds": self.catalogue.names, "replay": self.replayed is not None}
+        hello |= {"film": films.is_possible()}
         if self.replayed is not None:
             await page.send_text(text_frame("hello", **hello))
             await _played(page, self.replayed)

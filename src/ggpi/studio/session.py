@@ -11,6 +11,8 @@ import queue
 import threading
 import time
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.outbox import Outbox
@@ -61,17 +63,22 @@ class Session:
     def run(self) -> None:
         """The planner's thread."""
         while not self.closed.is_set():
-            try:
-                for message in self.waiting():
-                    with CORES:
-                        self.apply(message)
-                if self.stage.is_busy and not self.closed.is_set():
-                    with CORES:
-                        self.stage.plan_and_move()
-            except Exception as error:  # the page shows it, and the session continues
-                if not isinstance(error, EXPECTED):
-                    traceback.print_exc()
-                self.stage.stop(" ".join(str(error).split())[:600] or type(error).__name__)
+            for message in self.waiting():
+                with self.shown(self.stage.complain), CORES:
+                    self.apply(message)
+            if self.stage.is_busy and not self.closed.is_set():
+                with self.shown(self.stage.stop), CORES:
+                    self.stage.plan_and_move()
+
+    @contextmanager
+    def shown(self, say: Callable[[str], None]) -> Iterator[None]:
+        """The page shows an error, and the session continues."""
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, EXPECTED):
+                traceback.print_exc()
+            say(" ".join(str(error).split())[:600] or type(error).__name__)
 
     def waiting(self) -> list[Message]:
         """All messages, after a wait for the first one if there is nothing to do."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ggpi.planning.landmarks import interpolation
+from ggpi.progress import reported
 from ggpi.rewards import as_reward
 from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
@@ -44,17 +45,23 @@ class Stage:
         """A message to the page."""
         self.outbox.put(text_frame(kind, **fields), "status" if kind == "status" else None)
 
-    def stop(self, text: str) -> None:
-        """After an error, which the page shows."""
-        self.is_playing = self.is_stale = False
+    def complain(self, text: str) -> None:
+        """After a message that was wrong: the agents stop, and plans that are out of date are still made."""
+        self.is_playing = False
         self.say("error", text=text)
         self.say("status", text="")
+
+    def stop(self, text: str) -> None:
+        """After plans that failed, which would fail again."""
+        self.is_stale = False
+        self.complain(text)
 
     def open(self, name: str) -> None:
         """Shows a world with its own first settings."""
         self.say("status", text=f"Opening {name[:40]}")
         world = self.catalogue.open(name)
-        self.world, self.formula, self.settings = world, world.formula, Settings(2, samples=world.samples)
+        self.world, self.formula = world, world.formula
+        self.settings = Settings(world.depth, samples=world.samples)
         self.second = -1
         self.deciders, self.is_playing, self.seed = {}, False, 0
         self.outbox.put(text_frame("world", **about(world), planners=PLANNERS))
@@ -148,7 +155,8 @@ class Stage:
         if settings not in self.deciders:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
-            made = decider(world, settings, world.reward(self.formula))
+            with reported(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
+                made = decider(world, settings, world.reward(self.formula))
             decide(made, world, self.episodes[agent].body.state, key=random_key(0, 0, 0))  # compiles
             self.deciders[settings] = made
         return self.deciders[settings]

@@ -58,7 +58,9 @@ class World:
         seconds: how long a step takes.
         max_steps: steps of an episode.
         samples: samples of each plan, at first.
+        depth: the depth at first; 0 is the closed loop.
         landmarks: states that the closed loop may choose landmarks from.
+        num_landmarks: how many it chooses.
         relearn: exact models for another γ and α.
         code: Python that makes `ghms`, `reward` and `state`.
         directory: the directory of `ggpi fit`, for commands.
@@ -80,8 +82,10 @@ class World:
     seconds: float = 0.1
     max_steps: int = 150
     samples: int = 100
+    depth: int = 2
     relearn: Callable[[float, float], GHMs] | None = None
     landmarks: Callable[[], np.ndarray] | None = None
+    num_landmarks: int = LANDMARKS
     code: str = ""
     directory: str | None = None
     geometry: list[dict[str, Any]] | None = None
@@ -128,7 +132,7 @@ class World:
         with self._lock:
             if (ghms.gamma, alpha) not in self._graphs:
                 states = self.landmarks()
-                count = min(LANDMARKS, len(np.unique(states, axis=0)))
+                count = min(self.num_landmarks, len(np.unique(states, axis=0)))
                 options: dict[str, Any] = {"num_landmarks": count, "alpha": alpha}
                 if self.places is not None:
                     options |= {"num_neighbours": 1, "num_jumps": 128}

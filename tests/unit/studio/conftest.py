@@ -1,6 +1,7 @@
 """A studio on a free port of this machine, and a client that speaks its protocol."""
 
 import json
+import shutil
 import threading
 import time
 from contextlib import contextmanager
@@ -16,6 +17,31 @@ TOKEN = "a-token-for-tests"
 WORLDS = {"four-rooms": four_rooms, "point-mass": directory("point-mass-ghms", "point-mass")}
 PATIENCE = 300
 """Seconds after which a test gives up: it only catches hangs."""
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --enable-unsafe-swiftshader"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Debian's Chromium, without a window."""
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("there is no browser: apt-get install chromium chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is part of the extra dev")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_script_timeout(PATIENCE)
+    yield driver
+    driver.quit()
 
 
 @contextmanager

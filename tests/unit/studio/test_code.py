@@ -9,12 +9,13 @@ import pytest
 
 from ggpi.cli.main import parser
 from ggpi.studio import code
-from ggpi.studio.catalogue import Catalogue
+from ggpi.studio.catalogue import Catalogue, directory
 from ggpi.studio.decisions import Settings, decide, decider, random_key
 
 from .conftest import WORLDS
 
 CATALOGUE = Catalogue(WORLDS)
+WORLD_OF_ONE_NETWORK = directory("maze-ghms", "maze")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,15 @@ def test_the_command_is_understood():
 def test_a_finite_mdp_and_the_closed_loop_have_no_command():
     assert code.command(CATALOGUE.open("four-rooms"), Settings(2), "x") == ""
     assert code.command(CATALOGUE.open("point-mass"), Settings(0), "x") == ""
+    assert code.command(CATALOGUE.open("point-mass"), Settings(2, "halving"), "x") == ""
+
+
+def test_another_gamma_is_in_the_code_and_has_no_command():
+    pytest.importorskip("mujoco", reason="the maze needs MuJoCo")
+    world, settings = WORLD_OF_ONE_NETWORK(), Settings(2, gamma=0.9, alpha=0.2)
+    assert world.ghms.network is not None and code.command(world, Settings(2), "x")
+    assert code.command(world, settings, "x") == ""
+    assert "ghms.with_gamma(0.9).with_alpha(0.2)" in code.python(world, settings, "x", world.body(0).state)
 
 
 def test_quotes_in_a_formula_stay_inside_its_text():

@@ -1,6 +1,5 @@
 """The page in a real browser, Debian's Chromium: what one clicks is planned for, at any width, and for everyone."""
 
-import shutil
 import threading
 from pathlib import Path
 
@@ -8,40 +7,15 @@ import pytest
 
 from .conftest import PATIENCE, TOKEN, WORLDS, running
 
-webdriver = pytest.importorskip(
-    "selenium.webdriver", reason="the page is tested with selenium, of the extra dev"
-)
-from selenium.webdriver.chrome.service import Service  # noqa: E402
-from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+pytest.importorskip("selenium.webdriver", reason="the page is tested with selenium, of the extra dev")
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 AXE = Path(__file__).parents[2] / "data" / "axe" / "axe.min.js"
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --enable-unsafe-swiftshader"
-)
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER), reason="there is no browser: apt-get install chromium chromium-driver"
-    ),
-]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -241,3 +215,9 @@ def test_files_are_made_in_the_page(page):
     )
     magic, last, size, numbers = page.browser.execute_async_script(script)
     assert magic == "GIF89a" and last == 0x3B and size > 2_000 and numbers > 500
+    if not page.find('[data-export="mp4"]').get_attribute("hidden"):
+        script = (
+            "const done = arguments[0]; import('/static/export.js').then(async (files) => "
+            "done(String.fromCharCode(...new Uint8Array(await (await files.mp4(studio)).arrayBuffer()).slice(4, 8))))"
+        )
+        assert page.browser.execute_async_script(script) == "ftyp"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from ggpi.studio.catalogue import directory
 from ggpi.studio.protocol import VERSION
 
 from .conftest import PATIENCE, TOKEN, connected, running
@@ -159,6 +160,22 @@ def test_the_closed_loop_shows_values(client):
     assert np.hypot(*(best - (9, 7))) <= 4
 
 
+@pytest.mark.slow
+def test_the_ant_plans_in_the_closed_loop():
+    """The graph is built when it is first needed, and the page is told how far it is."""
+    pytest.importorskip("mujoco", reason="the ant needs MuJoCo")
+    with running(worlds={"ant": directory("ant-ghms", "ant")}) as port, connected(port) as client:
+        about, _ = client.open("ant")
+        assert about["closed_loop"]
+        client.send("change", depth=0)
+        client.until("status", lambda frame: "jumpy graph" in frame["text"])
+        values = client.until("values", lambda frame: frame["arrays"])
+        best = values["places_array"][values["values_array"].argmax()]
+        assert np.hypot(*(best - (2, 2))) < 2
+        client.send("step")
+        assert client.until("moment", lambda frame: frame["t"] == 1)["count"] == 4
+
+
 def test_gamma_and_alpha_change_exact_models(client):
     client.open("four-rooms")
     client.send("change", gamma=0.95, alpha=0.2)
@@ -193,6 +210,19 @@ def test_a_moment_that_was_not_is_an_error(client):
     for fields in ({"agent": 1, "t": 0}, {"agent": 0, "t": 99}):
         client.send("explain", **fields)
         assert "no moment" in client.until("error")["text"]
+
+
+def test_a_mistake_drops_no_other_message(client):
+    """All of them wait at once, while the first is answered."""
+    client.open("four-rooms")
+    client.send("diagnose")
+    client.send("reset")
+    client.send("explain", agent=0, t=99)
+    client.send("change", samples=40, speed=0)
+    client.send("play")
+    assert "no moment" in client.until("error")["text"]
+    assert client.until("settings", lambda frame: frame["samples"] == 40)
+    assert client.until("moment", lambda frame: frame["t"] > 1)
 
 
 def test_models_are_diagnosed(client):

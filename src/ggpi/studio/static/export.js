@@ -28,6 +28,13 @@ export function json(app) {
   return new Blob([JSON.stringify(content, null, 1)], { type: "application/json" });
 }
 
+// The same episode, encoded by the server.
+export async function mp4(app) {
+  const answer = await fetch(`/film${location.search}`, { method: "POST", body: await gif(app, () => {}) });
+  if (!answer.ok) throw new Error(await answer.text());
+  return answer.blob();
+}
+
 // The episode of the first agent, at most FRAMES pictures of it, drawn by the map itself.
 export async function gif(app, report) {
   const map = app.maps[0], { moments } = app.agents[0], width = 480, height = Math.round(480 * map.canvas.clientHeight / map.canvas.clientWidth);

@@ -27,7 +27,7 @@ function received(frame) {
   const answer = {
     hello, world: opened, settings: settled, moment: moved, status: ({ text }) => busy(text), error: ({ text }) => complain(text),
     rewards: (raster) => { app.maps.forEach((map) => { map.scene.rewards = raster; map.draw(); }); },
-    values: (raster) => { app.maps.forEach((map) => { map.scene.values = raster.numbers ? raster : null; map.draw(); }); },
+    values: (raster) => { app.maps.filter((_, i) => (raster.agent ?? i) === i).forEach((map) => { map.scene.values = raster.numbers ? raster : null; map.draw(); }); },
     tally: ({ tally }) => showTally(tally),
     explained: (found) => { showExplained($("explained"), found, app.world.policies); select("why"); },
     diagnosed: (found) => showDiagnosed($("diagnosed"), found, app.world.policies),
@@ -35,8 +35,10 @@ function received(frame) {
   answer?.(frame);
 }
 
-function hello({ worlds, replay }) {
+function hello({ worlds, replay, film }) {
   app.isReplay = replay;
+  document.querySelector('[data-export="mp4"]').hidden = !film;
+  $("no-film").hidden = film !== false;
   $("world").replaceChildren(...worlds.map((name) => new Option(name.replaceAll("-", " "), name)));
   if (replay) { busy(""); complain("A recording: nothing can be changed.", true); return; }
   const wanted = new URLSearchParams(location.hash.slice(1)), name = wanted.get("world");
@@ -148,7 +150,7 @@ function paint() {
   if (!now) return;
   const everyZero = now.plans.every(({ value }) => value === 0);
   const rounds = now.survivors.length ? ` · survivors ${now.survivors.join(", ")}` : "";
-  $("summary").textContent = `${now.count} plans · ${now.draws.toLocaleString("en")} draws · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
+  $("summary").textContent = `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
   drawPlans($("plans"), now, app.world.policies, app.selected, (i) => { app.selected = i; for (const [k, row] of [...$("plans").querySelectorAll(".row")].entries()) row.toggleAttribute("data-selected", rowOf(now, k) === i); app.maps[0].scene.selected = i; app.maps[0].draw(); });
   if (!app.isPlaying) speak(now);
 }
@@ -299,12 +301,13 @@ async function exported(button) {
   if (kind === "png") files.save(await files.png(app.maps[0]), `${name}.png`);
   if (kind === "svg") files.save(files.svg($("plans")), `${name}-plans.svg`);
   if (kind === "json") files.save(files.json(app), `${name}.json`);
+  if (kind === "mp4") { busy("Drawing the episode"); await files.mp4(app).then((film) => files.save(film, `${name}.mp4`), (error) => complain(error.message, true)); busy(""); }
   if (kind === "gif") { busy("Drawing the episode"); files.save(await files.gif(app, () => {}), `${name}.gif`); busy(""); }
 }
 
 // ---- tabs, theme, keys
 
-const TABS = ["plans", "why", "models", "code", "export"];
+const TABS = ["plans", "why", "models", "code", "export"].filter((name) => !$(`tab-${name}`).hidden);
 function select(name) {
   for (const each of TABS) { const isIt = each === name; $(`tab-${each}`).setAttribute("aria-selected", isIt); $(`tab-${each}`).tabIndex = isIt ? 0 : -1; $(`panel-${each}`).hidden = !isIt; }
 }

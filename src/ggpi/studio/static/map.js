@@ -74,6 +74,7 @@ export class Map {
     this.grid();
     if (this.scene.hasFormula) this.signed(this.scene.rewards);
     this.walls();
+    this.ways();
     this.shapes();
     this.trail();
     this.clouds();
@@ -154,6 +155,24 @@ export class Map {
     for (const wall of this.scene.walls) { const [left, top, width, height] = this.box(wall); pen.fillRect(left - 0.3, top - 0.3, width + 0.6, height + 0.6); }
     if (!this.scene.walls.length && this.scene.isBounded) { pen.strokeStyle = ink.strong; pen.lineWidth = 1.5; pen.strokeRect(...this.box(this.view.bounds)); }
     this.labels();
+  }
+
+  // The actions of a greedy policy in each cell, as short arrows.
+  ways() {
+    const { places, ways, size } = this.scene.values ?? {};
+    if (!ways) return;
+    const { pen } = this, [sx, sy] = this.scale, reach = 0.32 * size, tip = 0.13 * size * sx;
+    for (const [tone, width] of [["#ffffff", 3.6], ["#1f2328", 1.6]]) {
+      pen.strokeStyle = tone; pen.lineWidth = width; pen.globalAlpha = 0.85; pen.lineCap = "round";
+      pen.beginPath();
+      ways.forEach((moves, i) => moves.forEach(([dx, dy]) => {
+        const [x, y] = this.toScreen([places[2 * i], places[2 * i + 1]]), [ex, ey] = [x + dx * reach * sx, y - dy * reach * sy], turn = Math.atan2(-dy, dx);
+        pen.moveTo(x, y); pen.lineTo(ex, ey);
+        pen.moveTo(ex - tip * Math.cos(turn - 0.6), ey - tip * Math.sin(turn - 0.6)); pen.lineTo(ex, ey); pen.lineTo(ex - tip * Math.cos(turn + 0.6), ey - tip * Math.sin(turn + 0.6));
+      }));
+      pen.stroke();
+    }
+    pen.globalAlpha = 1;
   }
 
   shapes() {

@@ -1,0 +1,115 @@
+"""The studio's memory while pages paint, play, ask, and come and go.
+
+Each page opens a world, paints a reward now and then, changes depth, plays, asks why, and leaves after a while for
+a new page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds.
+`growth_mb_per_hour` is the slope of a straight line through the second half of these numbers: worlds are loaded and
+programs compiled in the first.
+
+    python benchmarks/studio_memory.py --minutes 30 --pages 4           writes results/studio-memory.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from studio import Page, studio
+
+from ggpi.studio.protocol import read_binary
+
+OUT = Path(__file__).parent / "results" / "studio-memory.json"
+WORLDS = ("four-rooms", "point-mass", "maze")
+STAY = 90.0
+"""Seconds that a page is open in the mean."""
+
+
+def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) -> None:
+    """One page from its opening to its end."""
+    page = Page(address, rng.choice(WORLDS))
+    until = min(end, time.monotonic() + rng.expovariate(1 / STAY))
+    with page.stack:
+        page.send(type="change", speed=2.0, repeat=True, second=rng.choice([-1, 1]), depth=rng.choice([1, 2]))
+        page.send(type="play")
+        while time.monotonic() < until:
+            x, y = rng.uniform(-1, 1), rng.uniform(-1, 1)
+            page.send(type="change", formula=f"disc({x:.3f}, {y:.3f}, 0.3) - 0.1*abs(x)")
+            counts["paintings"] += 1
+            if rng.random() < 0.1:
+                page.send(type=rng.choice(["reset", "pause", "step"]))
+            if rng.random() < 0.05:
+                page.send(type="explain", agent=0, t=0)
+            page.send(type="play")
+            counts["moments"] += watch(page, rng.uniform(0.2, 2.0))
+    counts["visits"] += 1
+
+
+def watch(page: Page, seconds: float) -> int:
+    """How many moments come in some seconds; they end where an error has stopped the agents."""
+    end, count = time.monotonic() + seconds, 0
+    while (left := end - time.monotonic()) > 0:
+        try:
+            frame = page.socket.recv(timeout=left)
+        except TimeoutError:
+            break
+        count += isinstance(frame, bytes) and read_binary(frame)[0]["type"] == "moment"
+    return count
+
+
+def resident(process: int) -> float:
+    """Megabytes of a process."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+def measure(minutes: float, pages: int, every: float) -> dict:
+    """The memory over time, and how much was done meanwhile."""
+    counts, rows = dict.fromkeys(("visits", "paintings", "moments", "errors"), 0), list[tuple[float, float]]()
+    with studio() as (address, process):
+        begun = time.monotonic()
+        end = begun + 60 * minutes
+
+        def come_and_go(number: int) -> None:
+            rng = random.Random(number)
+            while time.monotonic() < end:
+                try:
+                    visit(address, rng, end, counts)
+                except (OSError, TimeoutError, AssertionError):
+                    counts["errors"] += 1
+
+        threads = [threading.Thread(target=come_and_go, args=(number,)) for number in range(pages)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            rows.append((time.monotonic() - begun, resident(process)))
+            time.sleep(every)
+    return {"minutes": minutes, "pages": pages, **counts, **summary(rows)}
+
+
+def summary(rows: list[tuple[float, float]]) -> dict:
+    """The curve in minutes and megabytes, and its slope in the second half."""
+    at, memory = np.array(rows).T
+    late = at >= at[-1] / 2
+    slope = np.polyfit(at[late] / 3600, memory[late], 1)[0] if late.sum() > 2 else 0.0
+    curve = [[round(t / 60, 1), round(m)] for t, m in rows]
+    return {
+        "half_mb": round(float(memory[late][0])),
+        "end_mb": round(float(memory[-1])),
+        "most_mb": round(float(memory.max())),
+        "growth_mb_per_hour": round(float(slope), 1),
+        "curve": curve[:: max(len(curve) // 120, 1)],
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--pages", type=int, default=4)
+    options = parser.parse_args()
+    numbers = measure(options.minutes, options.pages, every=5)
+    OUT.write_text(json.dumps(numbers) + "\n")
+    print({name: value for name, value in numbers.items() if name != "curve"})
