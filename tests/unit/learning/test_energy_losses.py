@@ -97,6 +97,7 @@ def quickly(loss, data=DATA, **changes):
     return ggpi.fit(POLICIES, data, model=SMALL, loss=loss, **given | changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["energy-td", "energy-mc"])
 def test_one_network_learns_all_horizons_of_a_policy(loss):
     """Both horizons of both policies, compared with futures that are known; the bound is not yet one over seeds."""
@@ -161,6 +162,7 @@ class Stopped(Exception):
     """Raised by a callback, in the place of a kill."""
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_resumes_bit_for_bit(tmp_path, monkeypatch):
     monkeypatch.setattr(TrainingLog, "EVERY", 0.0)
     given = {"steps": 20, "recipe": Recipe(chunk=10)}
