@@ -164,12 +164,18 @@ def matched(config: Any, loss: str, *, names: dict[str, str]) -> tuple[Any, Any]
     return fitted(config, names[loss])[BETA]
 
 
+def timed(loss: str) -> tuple[Any, Any]:
+    """One network for all horizons: what was trained at γ is the first of the models before training."""
+    return fitted(TIMED, loss.replace("ce", "energy-"))[BETA]
+
+
 VAE, FLOW = ggpi.ghm.vae.VAEConfig(width=32, depth=2), ggpi.ghm.spline_flow.FlowConfig(hidden=32)
 MATCHING, DIFFUSION = (
     ggpi.FlowMatchingConfig(width=32, depth=2),
     ggpi.DiffusionConfig(width=32, depth=2),
 )
 OWN = {"cetd": "td2-cfm", "cemc": "mc-cfm"}
+TIMED = ggpi.ghm.TimedConfig(width=32, depth=1)
 ZOO = [
     on_ring("exact table", given=EXACT.sampler),
     on_ring("exact simulator", given=Simulator.of(EXACT)),
@@ -178,6 +184,7 @@ ZOO = [
     in_plane("flow", trained=lambda loss: fitted(FLOW, loss)[BETA]),
     in_plane("flow matching", trained=lambda loss: matched(MATCHING, loss, names=OWN)),
     in_plane("diffusion", trained=lambda loss: matched(DIFFUSION, loss, names={"cetd": "td2-dd"})),
+    in_plane("timed", trained=lambda loss: timed(loss)),
     in_plane("one-step, unrolled", trained=unrolled),
 ]
 LEARNED = [specimen for specimen in ZOO if specimen.trained]

@@ -33,7 +33,7 @@ fit; a larger --steps continues a finished one.
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Those that both forms have; fields of their configs are options too."""
     parser.add_argument(
-        "--preset", metavar="P", help="only for ggpi fit ant: tiny, cpu or paper (default: cpu)"
+        "--preset", metavar="P", help="only for ggpi fit ant: tiny, cpu, paper or one-network (default: cpu)"
     )
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="directory of the models (default: results/fit-ENV-…)"

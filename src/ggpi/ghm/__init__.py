@@ -13,6 +13,7 @@ from ggpi.ghm.exact import (
 from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.ghm.spline_flow import FlowConfig
 from ggpi.ghm.tabular import TabularGHM, cemc, cetd, cetd_replay, polynomial_steps
+from ggpi.ghm.timed import TimedConfig
 from ggpi.ghm.vae import VAEConfig
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "FlowMatchingConfig",
     "GHMs",
     "TabularGHM",
+    "TimedConfig",
     "VAEConfig",
     "bellman",
     "cemc",

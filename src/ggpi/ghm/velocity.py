@@ -15,7 +15,6 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
@@ -65,8 +64,10 @@ class FieldNetwork(eqx.Module):
 
     def _bounded(self, code: Float[Array, "*b m"]) -> Float[Array, "*b m"]:
         """The modulations with bounded scales; a scale and a shift follow one another, layer by layer."""
-        is_scale = np.arange(code.shape[-1]) // self.inner.shape[-1] % 2 == 0
-        return jnp.where(is_scale, LIMIT * jnp.tanh(code / LIMIT), code)
+        width = self.inner.shape[-1]
+        parts = [code[..., i : i + width] for i in range(0, code.shape[-1], width)]
+        parts[::2] = [LIMIT * jnp.tanh(scale / LIMIT) for scale in parts[::2]]
+        return jnp.concatenate(parts, axis=-1)
 
 
 def field_network(size: int, inputs: int, width: int, depth: int, *, key: Key) -> FieldNetwork:

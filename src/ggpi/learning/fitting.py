@@ -30,7 +30,9 @@ from ggpi.data.memory import is_mapped, within_memory
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.conditioned import Conditioned
+from ggpi.ghm.timed import Timed, TimedConfig
 from ggpi.ghm.vae import VAEConfig
+from ggpi.learning.energy_losses import EnergyLoss, EnergyTD
 from ggpi.learning.flow_losses import DirectLoss, NextStateCFM, PathLoss
 from ggpi.learning.horizons import AnyHorizon
 from ggpi.learning.log import Callback, Report, TrainingLog
@@ -95,9 +97,10 @@ def fit(
         spec: names of the state's coordinates, and which of them are positions or rotations.
         out: directory of this training; one process at a time may write to it.
         consistency: with alpha="any", the share of rows that are trained through a shorter horizon, such as 0.25.
-        model: instead of the recipe's: "vae", "flow", "flow-matching", "diffusion", or a config with `build`.
+        model: instead of the recipe's: "vae", "flow", "flow-matching", "diffusion", "timed", or a config with `build`.
         loss: instead of the recipe's: "cetd", "cemc", "ll2td"; for flow matching "td2-cfm" (its default), "td-cfm",
-            "td-cfm-c", "mc-cfm"; for diffusion "td2-dd" (its default), "td-dd"; or any `ggpi.learning.losses.Loss`.
+            "td-cfm-c", "mc-cfm"; for diffusion "td2-dd" (its default), "td-dd"; for timed
+            "energy-td" (its default), "energy-mc"; or any `ggpi.learning.losses.Loss`.
         steps: instead of the recipe's.
         batch_size: instead of the recipe's.
         learning_rate: instead of the recipe's.
@@ -115,8 +118,7 @@ def fit(
     gamma, alphas = check_gamma(gamma), _alphas(alpha)
     recipe = _for_horizons(recipe, alpha, gamma, consistency)
     segments = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
-    loss_of_all = recipe.loss if isinstance(recipe.loss, AnyHorizon) else None
-    horizons = loss_of_all.horizons if loss_of_all else tuple(dict.fromkeys(segments))
+    horizons = trained_horizons(recipe, segments)
     spec = spec or StateSpec(tuple(f"x{i}" for i in range(np.shape(data.state)[-1])))
     if is_mapped(data):
         data = within_memory(data, MEMORY, seed=int(jax.random.key_data(key)[-1]))
@@ -154,11 +156,18 @@ def _for_horizons(recipe: Recipe, alpha: object, gamma: float, consistency: floa
     return recipe
 
 
+def trained_horizons(recipe: Recipe, segments: Sequence[float]) -> tuple[float, ...]:
+    """The horizons at which models are trained; from one at γ, the first, all shorter ones may follow."""
+    if isinstance(recipe.loss, AnyHorizon):
+        return recipe.loss.horizons
+    return (segments[0],) if isinstance(recipe.model, TimedConfig) else tuple(dict.fromkeys(segments))
+
+
 def by_horizon(
     trained: AbstractGHM, horizons: Sequence[float], segments: Sequence[float]
 ) -> tuple[AbstractGHM, ...]:
     """The models of all policies at the horizon of each segment."""
-    if isinstance(trained, Conditioned):
+    if isinstance(trained, Conditioned | Timed):
         return tuple(map(trained.at_horizon, segments))
     count = len(jax.tree.leaves(trained)[0]) // len(horizons)
     return tuple(part_of(trained, slice(i * count, (i + 1) * count)) for i in map(horizons.index, segments))
@@ -172,7 +181,7 @@ def _check(inputs: Inputs, is_saved: bool) -> None:
     check_policies(policies, np.asarray(data.state[:1], np.float32), space_of(data, policies), "the data")
     if is_saved:
         check_savable(tuple(policies), "policies")
-    if isinstance(loss, CETD | PathLoss):
+    if isinstance(loss, CETD | PathLoss | EnergyTD):
         warn_if_loose(data, len(policies), loss.n_step)
 
 
@@ -218,8 +227,12 @@ def _unchanged(inputs: Inputs) -> Inputs:
 
 def _one_step(inputs: Inputs) -> Inputs:
     """For the model at horizon 0, of all transitions: the next state does not depend on the policy."""
-    is_regression = isinstance(inputs.recipe.loss, PathLoss | DirectLoss | AnyHorizon)
-    recipe = replace(inputs.recipe, loss=NextStateCFM() if is_regression else CETD(n_step=1))
+    loss: Loss = CETD(n_step=1)
+    if isinstance(inputs.recipe.loss, PathLoss | DirectLoss | AnyHorizon):
+        loss = NextStateCFM()
+    elif isinstance(inputs.recipe.loss, EnergyLoss):
+        loss = EnergyTD(n_step=1)
+    recipe = replace(inputs.recipe, loss=loss)
     key = jax.random.fold_in(inputs.key, 2**31 - 3)
     return replace(inputs, policies=inputs.policies[:1], horizons=(0.0,), recipe=recipe, key=key)
 

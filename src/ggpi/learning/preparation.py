@@ -21,6 +21,7 @@ from ggpi.data import StateSpec, Transitions
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.conditioned import conditioned, following_path
 from ggpi.ghm.coordinates import Frame, fit_frame
+from ggpi.ghm.timed import Timed
 from ggpi.learning.horizons import AnyHorizon
 from ggpi.learning.loop import Training, TrainState, initial_state
 from ggpi.learning.losses import Problem
@@ -106,13 +107,12 @@ def training_of(
 def _stacked(inputs: Inputs, data: Transitions) -> AbstractGHM:
     """Models of every policy at every horizon, horizon by horizon."""
     recipe, num_actions = inputs.recipe, inputs.num_actions
-    frames = [
-        _frame(data, horizon, inputs.spec, recipe, num_actions)
-        for horizon in inputs.horizons
-        for _ in inputs.policies
-    ]
-    keys = jax.random.split(_weight_key(inputs), len(frames))
-    return stack([recipe.model.build(frame, key=key) for frame, key in zip(frames, keys, strict=True)])
+    horizons = [horizon for horizon in inputs.horizons for _ in inputs.policies]
+    keys, models = jax.random.split(_weight_key(inputs), len(horizons)), []
+    for horizon, key in zip(horizons, keys, strict=True):
+        built = recipe.model.build(_frame(data, horizon, inputs.spec, recipe, num_actions), key=key)
+        models.append(built.at_horizon(horizon) if isinstance(built, Timed) else built)
+    return stack(models)
 
 
 def _shared(inputs: Inputs, data: Transitions) -> AbstractGHM:

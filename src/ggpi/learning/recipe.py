@@ -13,7 +13,9 @@ from ggpi.ghm.diffusion import Diffusion, DiffusionConfig
 from ggpi.ghm.flow_matching import FlowMatching, FlowMatchingConfig
 from ggpi.ghm.paths import AbstractPathGHM
 from ggpi.ghm.spline_flow import FlowConfig
+from ggpi.ghm.timed import Timed, TimedConfig
 from ggpi.ghm.vae import VAEConfig
+from ggpi.learning.energy_losses import EnergyLoss, EnergyMC, EnergyTD
 from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM, PathLoss
 from ggpi.learning.horizons import AnyHorizon
 from ggpi.learning.losses import CEMC, CETD, LL2TD, Loss
@@ -46,6 +48,7 @@ MODELS: dict[str, ModelConfig] = {
     "flow": FlowConfig(),
     "flow-matching": FlowMatchingConfig(),
     "diffusion": DiffusionConfig(),
+    "timed": TimedConfig(),
 }
 LOSSES: dict[str, Loss] = {
     "cetd": CETD(),
@@ -57,8 +60,14 @@ LOSSES: dict[str, Loss] = {
     "td2-cfm": TD2CFM(),
     "td-dd": TDDD(),
     "td2-dd": TD2DD(),
+    "energy-mc": EnergyMC(),
+    "energy-td": EnergyTD(),
 }
-DEFAULT_LOSSES: dict[type, str] = {FlowMatchingConfig: "td2-cfm", DiffusionConfig: "td2-dd"}
+DEFAULT_LOSSES: dict[type, str] = {
+    FlowMatchingConfig: "td2-cfm",
+    DiffusionConfig: "td2-dd",
+    TimedConfig: "energy-td",
+}
 """The losses of models that "cetd" does not train."""
 
 
@@ -139,6 +148,7 @@ def check_suited(loss: Loss, model: AbstractGHM) -> None:
     name, kind = type(loss).__name__, type(model).__name__
     for losses, needed, why, advice in (
         (LL2TD, AbstractDensity, "needs densities", "use a flow"),
+        (EnergyLoss, Timed, "needs the time of a sample", "use the model timed"),
         (TDDD | TD2DD, Diffusion, "regresses noise", "use the model diffusion"),
         (
             TDCFM | CoupledTDCFM | TD2CFM | MCCFM,
@@ -149,11 +159,14 @@ def check_suited(loss: Loss, model: AbstractGHM) -> None:
     ):
         if isinstance(loss, losses) and not isinstance(model, needed):
             raise TypeError(f"{name} {why}, which a {kind} does not have; {advice}")
-    if isinstance(loss, CETD | CEMC) and isinstance(model, AbstractPathGHM):
-        better = "td2-cfm or td2-dd" if isinstance(loss, CETD) else "mc-cfm, td2-cfm or td2-dd"
-        raise TypeError(
-            f"{name} needs likelihoods, but a {kind} is trained by regression; use the loss {better}"
+    if isinstance(loss, CETD | CEMC) and isinstance(model, AbstractPathGHM | Timed):
+        how, better = (
+            "regression",
+            "td2-cfm or td2-dd" if isinstance(loss, CETD) else "mc-cfm, td2-cfm or td2-dd",
         )
+        if isinstance(model, Timed):
+            how, better = "its samples", "energy-td" if isinstance(loss, CETD) else "energy-mc"
+        raise TypeError(f"{name} needs likelihoods, but a {kind} is trained by {how}; use the loss {better}")
 
 
 def _named(value: str | T | None, known: Mapping[str, T], what: str) -> T | None:

@@ -16,7 +16,7 @@ from ggpi.envs.ant import AntDynamics, SparseAntVector
 from ggpi.envs.directions import HEADINGS
 from ggpi.ghm.base import GHMs
 from ggpi.lab.ant import episodes as ant
-from ggpi.lab.ant.models import FitConfig, models
+from ggpi.lab.ant.models import AnyFit, models
 from ggpi.lab.cells import Metrics
 from ggpi.rollout.collection import collect
 
@@ -84,7 +84,7 @@ def ratios(found: dict[str, list[Metrics]]) -> dict[str, dict[str, float]]:
     }
 
 
-def calibrate(fit: FitConfig, num_pairs: int = 64, num_futures: int = 64) -> dict[str, dict[str, float]]:
+def calibrate(fit: AnyFit, num_pairs: int = 64, num_futures: int = 64) -> dict[str, dict[str, float]]:
     """The ratios of the models of a config."""
     return ratios(calibration(models(fit), num_pairs, num_futures))
 

@@ -11,7 +11,7 @@ from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
-from ggpi.lab.ant.models import FITS, FitConfig, models
+from ggpi.lab.ant.models import FITS, AnyFit, apart, models
 from ggpi.lab.cells import Cells, Metrics, compute
 
 
@@ -20,7 +20,7 @@ class Config:
     seed: int = 0
     """Seed of the episodes and of the models."""
     preset: str = "paper"
-    """How the models are trained: tiny, cpu or paper."""
+    """How the models are trained: tiny, cpu, paper or one-network."""
     episodes: int = 100
     """Episodes of each agent at each setting."""
     samples: int = 100
@@ -45,6 +45,7 @@ PRESETS = {
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of each depth at each radius and at each distance."""
     fit = replace(FITS[config.preset], seed=config.seed)
+    one_step = apart(config.preset, config.seed)
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
     ratios = announce(cells({"models": partial(calibrate, fit)})["models"])
@@ -54,7 +55,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         for depth in config.depths:
             tasks[f"{name}/depth-{depth}"] = partial(measure, config, fit, depth, targets)
         tasks[f"{name}/plain"] = partial(plain, targets)
-        tasks[f"{name}/mpc"] = partial(planning_one_step, fit, targets)
+        tasks[f"{name}/mpc"] = partial(planning_one_step, one_step, targets)
     results = cells(tasks)
     return {
         "ratios": ratios,
@@ -71,7 +72,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
-def measure(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> dict[str, float]:
+def measure(config: Config, fit: AnyFit, depth: int, tasks: ant.Tasks) -> dict[str, float]:
     """Success at one setting."""
     agent = planner(models(fit), depth, budget(config.samples, depth), tasks.radius)
     return success(agent, tasks)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ggpi.lab.agents import Decide, Timed, WarmPlanner, closed_loop, planner
 from ggpi.lab.ant import episodes as ant
-from ggpi.lab.ant.models import FITS, FitConfig, models, transitions
+from ggpi.lab.ant.models import FITS, AnyFit, models, transitions
 from ggpi.lab.ant.transfer import summary
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.planning import JumpyGraph, SequentialHalving
@@ -94,14 +94,14 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
-def play(config: Config, fit: FitConfig, name: str, draws: int) -> Metrics:
+def play(config: Config, fit: AnyFit, name: str, draws: int) -> Metrics:
     """Steps to the target in each episode (0: not reached, −1: diverged), and the time of a decision."""
     timed = Timed(decider(config, fit, name, draws))
     tasks = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed, config.radius)
     return {"steps": ant.episodes(timed, tasks).steps, "seconds_per_plan": timed.seconds_per_decision}
 
 
-def decider(config: Config, fit: FitConfig, name: str, draws: int) -> Decide:
+def decider(config: Config, fit: AnyFit, name: str, draws: int) -> Decide:
     """An agent with a budget of draws for each decision."""
     ghms = models(fit)
     halving = SequentialHalving(draws, value_samples=1, factor=FACTOR)
@@ -118,7 +118,7 @@ def decider(config: Config, fit: FitConfig, name: str, draws: int) -> Decide:
 
 
 @lru_cache(maxsize=1)
-def graph_of(fit: FitConfig) -> JumpyGraph:
+def graph_of(fit: AnyFit) -> JumpyGraph:
     """The graph of the models' jumps, from states of their data."""
     states = transitions(min(LANDMARKS_FROM, fit.num_transitions), fit.seed).state
     return jumpy_graph(models(fit), states, key=jax.random.key(fit.seed))

@@ -10,7 +10,7 @@ from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, plain, planning_one_step, success
 from ggpi.lab.ant.calibration import announce, calibrate
-from ggpi.lab.ant.models import FITS, FitConfig, models
+from ggpi.lab.ant.models import FitConfig, apart, models
 from ggpi.lab.cells import Cells, Metrics, compute
 
 
@@ -42,7 +42,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
     Paper: Fig 19
     """
-    whole = replace(FITS[config.preset], seed=config.seed)
+    whole = apart(config.preset, config.seed)
     fits = [replace(whole, recipe=replace(whole.recipe, steps=steps)) for steps in config.budgets] + [whole]
     targets = ant.Tasks(config.episodes, ant.REPORTED + 1_000_000 * config.seed)
     tasks: Metrics = {"plain": partial(plain, targets)}

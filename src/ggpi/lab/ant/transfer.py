@@ -23,7 +23,7 @@ from ggpi.lab.agents import Decide, Timed, budget, oracle, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import MPC, PLAIN, plain_agent
 from ggpi.lab.ant.calibration import announce, calibration, ratios
-from ggpi.lab.ant.models import FITS, FitConfig, models
+from ggpi.lab.ant.models import FITS, AnyFit, FitConfig, apart, models, without_noise
 from ggpi.lab.ant.mpc import mpc
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, Tasks, compute
@@ -42,7 +42,7 @@ class Config:
     seed: int = 0
     """Seed of the episodes."""
     preset: str = "paper"
-    """How the models are trained: tiny, cpu or paper."""
+    """How the models are trained: tiny, cpu, paper or one-network."""
     num_models: int = 5
     """Seeds of models; the first is shipped for cpu."""
     episodes: int = 100
@@ -102,7 +102,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
-def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
+def _tasks(config: Config, fits: Sequence[AnyFit]) -> Tasks:
     """All agents: GGPI, its variants, those without models, MPC and the oracle."""
     tasks: dict[str, Callable[[], Any]] = {
         f"depth-{depth}/samples-{n}/{s}": partial(plan, config, fit, depth, n)
@@ -114,8 +114,8 @@ def _tasks(config: Config, fits: Sequence[FitConfig]) -> Tasks:
         tasks[f"{variant}/depth-{depth}"] = partial(plan_otherwise, config, fits[0], depth, variant)
     for name in PLAIN:
         tasks[f"plain/{name.replace(' ', '-')}"] = partial(play_plain, config, name)
-    for s, fit in enumerate(fits):
-        tasks[f"mpc/{s}"] = partial(plan_one_step, config, fit)
+    for s in range(len(fits)):
+        tasks[f"mpc/{s}"] = partial(plan_one_step, config, apart(config.preset, s))
     for depth in config.depths:
         tasks[f"oracle/depth-{depth}"] = partial(true_plan, config, depth)
     return tasks
@@ -147,24 +147,23 @@ def _compared(config: Config, results: Metrics) -> Metrics:
     }
 
 
-def calibrate(fit: FitConfig) -> Metrics:
+def calibrate(fit: AnyFit) -> Metrics:
     """How close the models are to simulation, before any planning."""
     return calibration(models(fit))
 
 
-def plan(config: Config, fit: FitConfig, depth: int, samples: int) -> Metrics:
+def plan(config: Config, fit: AnyFit, depth: int, samples: int) -> Metrics:
     """Episodes of GGPI at a depth."""
     return play(config, planner(models(fit), depth, budget(samples, depth), config.radius))
 
 
-def plan_otherwise(config: Config, fit: FitConfig, depth: int, variant: str) -> Metrics:
+def plan_otherwise(config: Config, fit: AnyFit, depth: int, variant: str) -> Metrics:
     """The same with several first actions scored, or with the decoder's means instead of samples."""
     ghms, samples = models(fit), budget(max(config.samples), depth)
     if variant == "first-actions":
         few = max(samples // TRIED, 1)
         return play(config, planner(ghms, depth, few, config.radius, first_actions=TRIED))
-    means = tuple(replace(model, decoder_noise=0.0) for model in ghms.models)
-    return play(config, planner(replace(ghms, models=means), depth, samples, config.radius))
+    return play(config, planner(without_noise(ghms), depth, samples, config.radius))
 
 
 def play_plain(config: Config, name: str) -> Metrics:

@@ -18,7 +18,7 @@ from ggpi.lab.agents import budget, planner
 from ggpi.lab.ant import episodes as ant
 from ggpi.lab.ant.baselines import plain
 from ggpi.lab.ant.calibration import announce, calibrate
-from ggpi.lab.ant.models import FITS, FitConfig, models
+from ggpi.lab.ant.models import FITS, AnyFit, models
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.rewards import target as target_reward
 
@@ -36,7 +36,7 @@ class Config:
     seed: int = 0
     """Seed of the episode."""
     preset: str = "paper"
-    """How the models are trained: tiny, cpu or paper."""
+    """How the models are trained: tiny, cpu, paper or one-network."""
     samples: int = 100
     """Samples for each GSP of depth 2."""
     moments: int = 3
@@ -76,7 +76,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
-def handful(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> Metrics:
+def handful(config: Config, fit: AnyFit, depth: int, tasks: ant.Tasks) -> Metrics:
     """How many of a handful of targets are reached.
 
     Paper: Table 1
@@ -85,7 +85,7 @@ def handful(config: Config, fit: FitConfig, depth: int, tasks: ant.Tasks) -> Met
     return {"successes": int(ant.episodes(decide, tasks).reached.sum())}
 
 
-def episode(config: Config, fit: FitConfig, depth: int) -> Metrics:
+def episode(config: Config, fit: AnyFit, depth: int) -> Metrics:
     """An episode until the target is reached, and what was imagined on the way."""
     env = SparseAnt(radius=ant.RADIUS)
     state, info = env.reset(seed=ant.REPORTED + 500_000 + FIRST + config.seed)
