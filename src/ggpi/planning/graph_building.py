@@ -20,7 +20,8 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.planning.closed_loop import closed_loop_alpha
 from ggpi.planning.jumpy_graph import Jumps, JumpyGraph, models_digest
-from ggpi.planning.landmarks import CANDIDATES, choose, interpolation, points_of, reach_of, shares, units_of
+from ggpi.planning.landmarks import CANDIDATES, choose, points_of, reach_of, units_of
+from ggpi.planning.snapping import snapped
 from ggpi.progress import progress
 from ggpi.types import Key, Numbers, Scalar, whole
 
@@ -166,13 +167,6 @@ def _drawn(sampler: Any, horizon: float, states: Array, count: int, key: Key) ->
     return _Drawn(*(part.reshape(*shape, *part.shape[2:]) for part in (action, end, end_action, ended)))
 
 
-@fast_jit
-def _weighed(apart: Array, ended: Array, reach: Array) -> tuple[Array, Array]:
-    """The share of each jump [K, rows, n], and the weights of its neighbours, from their distances [K, rows, n, m]."""
-    share = shares(jnp.where(ended, 0.0, apart[..., 0]), reach)
-    return share, jnp.where(ended, 0.0, share)[..., None] * interpolation(apart)
-
-
 def _jumps(
     sampler: ModelSampler | TableSampler,
     horizon: float,
@@ -189,7 +183,12 @@ def _jumps(
         for rows, states in _chunks(landmarks, len(sampler.bank) * count, largest_call(sampler)):
             drawn = _drawn(sampler, horizon, states, count, jax.random.fold_in(key, rows.start))
             kept = _Drawn(*(np.asarray(part)[:, : rows.stop - rows.start] for part in drawn))
-            parts = _snapped(kept, tree, units, reach, num_neighbours)
+            if not np.isfinite(kept.end).all():
+                raise ArithmeticError(
+                    "a model sampled states that are not finite; look at it with ggpi.diagnose"
+                )
+            where = snapped(points_of(kept.end, units), kept.ended, tree, reach, num_neighbours)
+            parts = (*kept, *where)
             whole = whole or [np.empty((len(p), len(landmarks), *p.shape[2:]), p.dtype) for p in parts]
             for array, part in zip(whole, parts, strict=True):
                 array[:, rows] = part
@@ -203,17 +202,3 @@ def _chunks(landmarks: States, jumps: int, largest: int) -> Iterator[tuple[slice
     for begin in range(0, len(landmarks), size):
         rows = np.minimum(np.arange(begin, begin + size), len(landmarks) - 1)
         yield slice(begin, min(begin + size, len(landmarks))), jnp.asarray(landmarks[rows])
-
-
-def _snapped(
-    drawn: _Drawn, tree: KDTree, units: np.ndarray, reach: float, num_neighbours: int
-) -> tuple[np.ndarray, ...]:
-    """The fields of `Jumps` for some jumps."""
-    end, shape = np.asarray(drawn.end), drawn.ended.shape
-    if not np.isfinite(end).all():
-        raise ArithmeticError("a model sampled states that are not finite; look at it with ggpi.diagnose")
-    apart, neighbour = tree.query(points_of(end, units), k=num_neighbours, workers=-1)
-    apart = apart.reshape(*shape, -1).astype(np.float32)
-    share, weight = _weighed(apart, drawn.ended, jnp.asarray(reach, jnp.float32))
-    neighbour = neighbour.reshape(apart.shape).astype(np.int32)
-    return (*map(np.asarray, drawn), np.asarray(share), apart[..., 0], neighbour, np.asarray(weight))

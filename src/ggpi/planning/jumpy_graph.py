@@ -15,7 +15,7 @@ about σ√(2 ln K/n) per jump. An agent therefore acts, and reports values, by 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,7 @@ from scipy.spatial import KDTree
 from ggpi._jax.batching import Function
 from ggpi._jax.jit import fast_jit
 from ggpi._jax.shapes import Lead
+from ggpi.data.transitions import Transitions
 from ggpi.evaluation.rewards import OnHost, checked_reward, first_bad_sample, rewards_at
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
@@ -39,6 +40,8 @@ from ggpi.mdp.tabular import check_gamma
 from ggpi.planning.coverage import Coverage, coverage_of
 from ggpi.planning.graph_values import solve_graph
 from ggpi.planning.landmarks import Atlas, atlas_of, points_of
+from ggpi.planning.snapping import snapped
+from ggpi.planning.ways import Ways, longest_jump, ways_of
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import beta_of, check_alpha
 from ggpi.types import Numbers
@@ -82,6 +85,8 @@ class JumpyGraph:
     """The distance within which 99.9% of the data have a landmark."""
     landmarks: Real[np.ndarray, "M *x"]
     jumps: Jumps
+    ways: Ways | None = None
+    """What recorded transitions connect, if that is to count: see `along`."""
 
     @property
     def beta(self) -> float:
@@ -103,7 +108,10 @@ class JumpyGraph:
     @cached_property
     def atlas(self) -> Atlas:
         """The landmarks for compiled programs."""
-        return atlas_of(self.landmarks, self.units, self.reach, self.num_neighbours)
+        found = atlas_of(self.landmarks, self.units, self.reach, self.num_neighbours)
+        if self.ways is None:
+            return found
+        return replace(found, anchor=jnp.asarray(self.ways.anchor), connected=jnp.asarray(self.ways.connected))
 
     def distance(self, states: Numbers) -> Float[np.ndarray, "B"]:
         """How far states [B, …] are from the nearest landmark, in units of the data."""
@@ -112,6 +120,32 @@ class JumpyGraph:
     @cached_property
     def _tree(self) -> KDTree:
         return KDTree(points_of(self.landmarks, self.units))
+
+    def along(self, data: Transitions) -> JumpyGraph:
+        """The same graph without jumps that recorded transitions could not have made; agents leave them out, too.
+
+        It helps where models leak through walls, and needs transitions in most places, in most directions. Chains of
+        recorded steps are searched between at most 4,096 landmarks.
+
+        Args:
+            data: transitions of the same world, such as those that the models learned from.
+        """
+        if not isinstance(data, Transitions):
+            raise TypeError(f"data are the recorded Transitions, got {type(data).__name__}")
+        data.check()
+        if data.state.shape[1:] != self.landmarks.shape[1:]:
+            raise ValueError(
+                f"data are of another world: its states have the shape {data.state.shape[1:]}, landmarks "
+                f"{self.landmarks.shape[1:]}"
+            )
+        begin, end = (
+            self._tree.query(points_of(x, self.units), workers=-1)[1] for x in (data.state, data.next_state)
+        )
+        ways = ways_of(self._tree.data, begin, end, longest_jump(self.beta))
+        ends = points_of(self.jumps.end, self.units)
+        found = snapped(ends, self.jumps.ended, self._tree, self.reach, self.num_neighbours, ways)
+        names = "share", "distance", "neighbour", "weight"
+        return replace(self, ways=ways, jumps=replace(self.jumps, **dict(zip(names, found, strict=True))))
 
     def solve(
         self, reward: Reward | ArrayLike | Function
@@ -175,6 +209,8 @@ class JumpyGraph:
             raise ValueError("landmarks, units or jumps are not finite")
         if (jumps.weight < 0).any() or not np.allclose(jumps.share.sum(axis=2), 1, atol=1e-4):
             raise ValueError("the jumps from a landmark do not count 1 together")
+        if self.ways is not None:
+            self.ways.check(len(self.landmarks))
         if (jumps.weight.sum(axis=(2, 3)) > 1 + 1e-4).any():
             raise ValueError("the neighbours of the jumps from a landmark weigh more than 1")
 

@@ -21,7 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Real
+from jaxtyping import Array, Bool, Float, Int, Real
 from scipy.spatial import KDTree
 
 from ggpi.types import Numbers
@@ -103,6 +103,9 @@ class Atlas(eqx.Module):
     units: Float[Array, "d"]
     reach: Float[Array, ""]
     num_neighbours: int = eqx.field(static=True)
+    anchor: Int[Array, "M"] | None = None
+    """Of each landmark, where recorded ways are known: see `ggpi.planning.ways`."""
+    connected: Bool[Array, "A A"] | None = None
 
     def nearest(self, states: Numbers) -> tuple[Int[Array, "N m"], Float[Array, "N m"]]:
         """The nearest landmarks of states [N, …], and their distances."""

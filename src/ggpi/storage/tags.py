@@ -96,6 +96,7 @@ LIBRARY = {
     "unscaled/1": "ggpi.policies.networks:Unscaled",
     "vae-config/1": "ggpi.ghm.vae:VAEConfig",
     "vae/1": "ggpi.ghm.vae:VAE",
+    "ways/1": "ggpi.planning.ways:Ways",
 }
 """Tag → module and name of the class."""
 
