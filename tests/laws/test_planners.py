@@ -96,7 +96,9 @@ def test_plans_with_a_common_prefix_share_its_samples():
     np.testing.assert_array_equal(alone[0], together[4])
 
 
-@pytest.mark.parametrize("form", ["state", "state_action", "arrival"])
+@pytest.mark.parametrize(
+    "form", ["arrival", *(pytest.param(form, marks=pytest.mark.slow) for form in ("state", "state_action"))]
+)
 def test_every_completion_lies_within_the_bounds_of_its_prefix(form):
     """E[G_j] + rest_j·[lo, hi] holds V of every plan below, and the weights of a plan sum to 1/(1−γ)."""
     _, ghms, rng = world(5)
@@ -154,7 +156,11 @@ def test_the_reported_value_is_unbiased():
 
 
 @pytest.mark.parametrize(
-    "name", ["Exhaustive", "SequentialHalving", pytest.param("BranchAndBound", marks=pytest.mark.slow)]
+    "name",
+    [
+        "Exhaustive",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("SequentialHalving", "BranchAndBound")),
+    ],
 )
 def test_jit_vmap_and_scan(name):
     _, ghms, rng = world()

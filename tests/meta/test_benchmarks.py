@@ -46,6 +46,7 @@ def test_the_closed_loop_is_timed():
     assert all(found.keys() == row.keys() for rows in committed("closed_loop").values() for row in rows)
 
 
+@pytest.mark.slow
 def test_the_jumpy_graph_is_timed():
     found = run("import jumpy_graph; print(json.dumps(jumpy_graph.measure(30, 2, 2, rounds=1)))")
     results = committed("jumpy_graph")

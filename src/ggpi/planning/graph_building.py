@@ -20,15 +20,13 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.planning.closed_loop import closed_loop_alpha
 from ggpi.planning.jumpy_graph import Jumps, JumpyGraph, models_digest
-from ggpi.planning.landmarks import CANDIDATES, choose, points_of, reach_of, units_of
+from ggpi.planning.landmarks import CANDIDATES, FAR, choose, points_of, reach_of, units_of
 from ggpi.planning.snapping import snapped
 from ggpi.progress import progress
 from ggpi.types import Key, Numbers, Scalar, whole
 
 AT_ONCE = 2**14
 """Jumps that are drawn by one call."""
-FAR = 1e9
-"""The unit of coordinates that do not count."""
 States = Real[np.ndarray, "N *x"]
 Candidates = Real[np.ndarray, "C *x"]
 

@@ -41,7 +41,7 @@ from ggpi.planning.coverage import Coverage, coverage_of
 from ggpi.planning.graph_values import solve_graph
 from ggpi.planning.landmarks import Atlas, atlas_of, points_of
 from ggpi.planning.snapping import snapped
-from ggpi.planning.ways import Ways, longest_jump, ways_of
+from ggpi.planning.ways import Ways, led, longest_jump, ways_of
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import beta_of, check_alpha
 from ggpi.types import Numbers
@@ -111,7 +111,9 @@ class JumpyGraph:
         found = atlas_of(self.landmarks, self.units, self.reach, self.num_neighbours)
         if self.ways is None:
             return found
-        return replace(found, anchor=jnp.asarray(self.ways.anchor), connected=jnp.asarray(self.ways.connected))
+        return replace(
+            found, anchor=jnp.asarray(self.ways.anchor), connected=jnp.asarray(self.ways.connected)
+        )
 
     def distance(self, states: Numbers) -> Float[np.ndarray, "B"]:
         """How far states [B, …] are from the nearest landmark, in units of the data."""
@@ -122,10 +124,10 @@ class JumpyGraph:
         return KDTree(points_of(self.landmarks, self.units))
 
     def along(self, data: Transitions) -> JumpyGraph:
-        """The same graph without jumps that recorded transitions could not have made; agents leave them out, too.
+        """The same graph with jumps that end where recorded transitions could have led; agents see to it, too.
 
-        It helps where models leak through walls, and needs transitions in most places, in most directions. Chains of
-        recorded steps are searched between at most 4,096 landmarks.
+        A jump that no record could have made ends at the nearest landmark that one could have reached. It helps where
+        models leak through walls, and needs transitions in most places, in most directions.
 
         Args:
             data: transitions of the same world, such as those that the models learned from.
@@ -141,11 +143,13 @@ class JumpyGraph:
         begin, end = (
             self._tree.query(points_of(x, self.units), workers=-1)[1] for x in (data.state, data.next_state)
         )
-        ways = ways_of(self._tree.data, begin, end, longest_jump(self.beta))
-        ends = points_of(self.jumps.end, self.units)
-        found = snapped(ends, self.jumps.ended, self._tree, self.reach, self.num_neighbours, ways)
+        found = replace(self, ways=ways_of(self._tree.data, begin, end, longest_jump(self.beta)))
+        end = led(found.atlas, self._tree, self.jumps.end, self.jumps.ended)
+        parts = snapped(
+            points_of(end, self.units), self.jumps.ended, self._tree, self.reach, self.num_neighbours
+        )
         names = "share", "distance", "neighbour", "weight"
-        return replace(self, ways=ways, jumps=replace(self.jumps, **dict(zip(names, found, strict=True))))
+        return replace(found, jumps=replace(self.jumps, end=end, **dict(zip(names, parts, strict=True))))
 
     def solve(
         self, reward: Reward | ArrayLike | Function

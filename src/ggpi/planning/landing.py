@@ -7,14 +7,14 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from ggpi.evaluation.queries import AbstractQuery, cut, draw_chains
 from ggpi.evaluation.rewards import SampledReward, over
 from ggpi.evaluation.tree import Block, Drawn, Tree, returns
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.planning.landmarks import Atlas, interpolation, shares
-from ggpi.planning.ways import by_ways
+from ggpi.planning.ways import moved
 from ggpi.types import Key, Sampler
 
 
@@ -43,8 +43,12 @@ class Landing(AbstractQuery):
     def returns(self, drawn: list[list[Drawn]]) -> Float[Array, "N B C n"]:
         x = drawn[0][0].x
         shape = x.shape[:3]
+        if self.atlas.connected is not None:
+            origin = jnp.broadcast_to(self.atlas.nearest(self.starts)[0][:, :1], shape)
+            x = moved(self.atlas, x.reshape(-1, *x.shape[3:]), origin.ravel()).reshape(x.shape)
+            drawn = [[drawn[0][0]._replace(x=x)]]
         rows, apart = self.atlas.nearest(x.reshape(-1, *x.shape[3:]))
-        rows, apart = self._led(rows.reshape(*shape, -1), apart.reshape(*shape, -1))
+        rows, apart = rows.reshape(*shape, -1), apart.reshape(*shape, -1)
         own = self.v if len(self.v) == 1 else self.repeated(self.v)
         v = own[jnp.arange(len(own))[None, :, None, None], rows]
         after = self.discount * (interpolation(apart) * v).sum(axis=-1)
@@ -57,16 +61,6 @@ class Landing(AbstractQuery):
         left = self.reward.has_ended(self.starts)
         found = found if left is None else jnp.where(left[:, None], 0.0, found)
         return found.reshape(len(found), len(self.states), self.num_actions, -1)
-
-    def _led(
-        self, rows: Int[Array, "K B n m"], apart: Float[Array, "K B n m"]
-    ) -> tuple[Int[Array, "K B n m"], Float[Array, "K B n m"]]:
-        """Neighbours to which recorded ways lead first, where these are known."""
-        anchor, connected = self.atlas.anchor, self.atlas.connected
-        if anchor is None or connected is None:
-            return rows, apart
-        origin = self.atlas.nearest(self.starts)[0][:, 0]
-        return by_ways(anchor, connected, origin[:, None, None], rows, apart)
 
     def levels(self, drawn: list[list[Drawn]]) -> list[list[Drawn]]:
         return drawn

@@ -35,6 +35,8 @@ CANDIDATES = 10
 ROUNDS = 8
 WITHIN = 0.999
 """The share of the data that lies within reach."""
+FAR = 1e9
+"""The unit of coordinates that do not count."""
 AT_ONCE = 2**20
 """Distances that are held at a time in a compiled search."""
 

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 from scipy.spatial import KDTree
 
 from ggpi._jax.jit import fast_jit
 from ggpi.planning.landmarks import Points, interpolation, shares
-from ggpi.planning.ways import Ways, by_ways
 
 
 def snapped(
-    ends: Points,
-    ended: Bool[np.ndarray, "K M n"],
-    landmarks: KDTree,
-    reach: float,
-    num_neighbours: int,
-    ways: Ways | None = None,
+    ends: Points, ended: Bool[np.ndarray, "K M n"], landmarks: KDTree, reach: float, num_neighbours: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """`share`, `distance`, `neighbour` and `weight` of jumps, as in `Jumps`.
 
@@ -28,29 +22,18 @@ def snapped(
         landmarks: the landmarks.
         reach: jumps that end farther from all landmarks are left out.
         num_neighbours: landmarks that V is interpolated from.
-        ways: what recorded transitions connect, where it is known; the jumps are then those of all landmarks in order.
     """
-    apart, rows = landmarks.query(ends, k=num_neighbours, workers=-1)
+    apart, neighbour = landmarks.query(ends, k=num_neighbours, workers=-1)
     apart = np.asarray(apart, np.float32).reshape(*ended.shape, num_neighbours)
-    rows = np.asarray(rows, np.int32).reshape(apart.shape)
-    nearest = apart[..., 0]
-    if ways is not None:
-        origin = np.arange(ended.shape[1])[:, None, None]
-        rows, apart = map(np.asarray, _led(ways.anchor, ways.connected, origin, rows, apart))
     share, weight = _weighed(apart, ended, jnp.asarray(reach, jnp.float32))
-    return np.asarray(share), nearest, rows, np.asarray(weight)
+    neighbour = np.asarray(neighbour, np.int32).reshape(apart.shape)
+    return np.asarray(share), apart[..., 0], neighbour, np.asarray(weight)
 
 
 @fast_jit
 def _weighed(
     apart: Array, ended: Array, reach: Array
 ) -> tuple[Float[Array, "K M n"], Float[Array, "K M n m"]]:
+    """The share of each jump, and the weights of its neighbours, from their distances [K, M, n, m]."""
     share = shares(jnp.where(ended, 0.0, apart[..., 0]), reach)
     return share, jnp.where(ended, 0.0, share)[..., None] * interpolation(apart)
-
-
-@fast_jit
-def _led(
-    anchor: Array, connected: Array, origin: Array, rows: Array, apart: Array
-) -> tuple[Int[Array, "K M n m"], Float[Array, "K M n m"]]:
-    return by_ways(anchor, connected, origin, rows, apart)

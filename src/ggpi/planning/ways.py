@@ -6,9 +6,10 @@ is shorter than the way, and what it cannot connect the record does not. A jump 
 
     L = ⌈log 0.001 / log β⌉
 
-steps, but for one in a thousand. A neighbour to which no chain of L steps leads counts as if it were far away. A model
-blurs: where two rooms meet at a corner, it jumps from one to the other now and then, and the maximum over policies
-prefers such jumps to the true way around.
+steps, but for one in a thousand. Where no chain of L steps leads, it ends at the nearest landmark to which one does:
+before a wall, not in it. A model blurs: where two rooms meet at a corner, it jumps from one to the other now and then,
+and the maximum over policies prefers such jumps to the true way around. To leave these out instead would favour
+whatever is blurred less.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
@@ -23,7 +25,9 @@ from jaxtyping import Array, Bool, Float, Int
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import KDTree
 
-from ggpi.planning.landmarks import choose
+from ggpi._jax.jit import fast_jit
+from ggpi.planning.landmarks import FAR, Atlas, States, choose, points_of
+from ggpi.types import Numbers
 
 RARE = 1e-3
 """The share of jumps that are longer than L."""
@@ -31,8 +35,10 @@ MOST_ANCHORS = 4_096
 """Memory is the square of this, whatever the number of landmarks."""
 AT_ONCE = 512
 """Anchors whose chains are searched by one call."""
-FAR = 1e6
-"""Added to the distance of a neighbour to which no chain leads."""
+MOVED_AT_ONCE = 2**14
+"""Ends that are moved by one call."""
+ENTRIES = 2**20
+"""Distances that are held at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,22 +90,54 @@ def ways_of(
     return Ways(anchor, np.concatenate([np.isfinite(found) for found in search]))
 
 
-def by_ways(
-    anchor: Int[Array, "M"],
-    connected: Bool[Array, "A A"],
-    origin: Int[Array, "..."],
-    rows: Int[Array, "*b m"],
-    apart: Float[Array, "*b m"],
-) -> tuple[Int[Array, "*b m"], Float[Array, "*b m"]]:
-    """Neighbours and their distances in ascending order, those to which no chain leads far away.
+def led(atlas: Atlas, landmarks: KDTree, end: States, ended: Bool[np.ndarray, "K M n"]) -> States:
+    """The ends [K, M, n, …] of jumps from all landmarks, `moved` where no recorded way leads; terminal ones stay.
 
     Args:
-        anchor: as in `Ways`.
-        connected: as in `Ways`.
-        origin: the landmark nearest to where each jump began; broadcasts with the neighbours.
-        rows: the neighbours of the ends.
-        apart: their distances.
+        atlas: the landmarks with their ways.
+        landmarks: the same for a quick search.
+        end: where the jumps end.
+        ended: whether the end is a terminal state.
     """
-    apart = jnp.where(connected[anchor[origin], anchor[rows]], apart, apart + FAR)
-    order = jnp.argsort(apart, axis=-1)
-    return jnp.take_along_axis(rows, order, axis=-1), jnp.take_along_axis(apart, order, axis=-1)
+    flat = end.reshape(-1, *end.shape[3:])
+    origin = np.broadcast_to(np.arange(ended.shape[1])[:, None], ended.shape).ravel()
+    apart, row = landmarks.query(points_of(flat, np.asarray(atlas.units, float)), workers=-1)
+    anchor, connected = np.asarray(atlas.anchor), np.asarray(atlas.connected)
+    lost = ~(connected[anchor[origin], anchor[row]] & (apart <= float(atlas.reach))) & ~ended.ravel()
+    rows, found = np.flatnonzero(lost), flat.copy()
+    for some in np.split(rows, range(MOVED_AT_ONCE, len(rows), MOVED_AT_ONCE)):
+        padded = np.resize(some, MOVED_AT_ONCE) if len(some) else some
+        found[some] = np.asarray(_moved(atlas, flat[padded], origin[padded]))[: len(some)]
+    return found.reshape(end.shape)
+
+
+def moved(atlas: Atlas, states: Numbers, origin: Int[Array, "N"]) -> Numbers:
+    """Ends of jumps [N, …]; those out of reach, or where no recorded way leads, move to the nearest landmark where one
+    does.
+
+    Coordinates that do not count stay.
+
+    Args:
+        atlas: the landmarks with their ways.
+        states: where the jumps end.
+        origin: the landmark that each began at, or near.
+    """
+    anchor, connected = atlas.anchor, atlas.connected
+    if anchor is None or connected is None:
+        raise ValueError("recorded ways are not known: graph.along(data)")
+    sizes, count = (atlas.points**2).sum(axis=1), atlas.units < FAR
+
+    def one(state: Array, origin: Array) -> Array:
+        point = (jnp.atleast_1d(state).astype(jnp.float32) - atlas.centre) / atlas.units
+        near = 2 * atlas.points @ point - sizes
+        there = connected[anchor[origin]][anchor]
+        first, led = near.argmax(), jnp.where(there, near, -jnp.inf).argmax()
+        stays = there[first] & (((atlas.points[first] - point) ** 2).sum() <= atlas.reach**2)
+        landmark = (atlas.points[led] * atlas.units + atlas.centre).reshape(state.shape).astype(state.dtype)
+        return jnp.where(stays | ~count.reshape(state.shape), state, landmark)
+
+    at_once = max(ENTRIES // len(atlas.points), 1)
+    return jax.lax.map(lambda pair: one(*pair), (jnp.asarray(states), origin), batch_size=at_once)
+
+
+_moved = fast_jit(moved)

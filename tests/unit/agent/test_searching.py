@@ -57,6 +57,7 @@ def test_a_trace_sees_every_round_and_a_time_limit_ends_the_search(halving, ghms
     assert len(seen) == 1 and plan.search.survivors.tolist() == [[8, 0, 0, 0]]
 
 
+@pytest.mark.slow
 def test_a_warm_start_takes_survivors_over(halving, ghms):
     x = ghms.mdp.index((1, 10))
     first = halving.plan(x, key=KEY)
@@ -76,6 +77,7 @@ def test_branch_and_bound_certifies(ghms):
     assert int(found.survivors[0, -1]) == 2 and plan.gsps[int(plan.best)].head in (2, 3)
 
 
+@pytest.mark.slow
 def test_exhaustive_is_what_agents_do_anyway(ghms):
     reward = ggpi.rewards.state(ghms.mdp.indicator((1, 11)))
     one = ggpi.GGPIAgent(ghms, reward, depth=2, num_samples=30, first_actions="head")

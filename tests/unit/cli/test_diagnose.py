@@ -53,6 +53,7 @@ def test_from_saved_models_to_a_table(saved, monkeypatch, capsys, truth):
     assert (folder / "figure.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_beside_a_teacher(saved, monkeypatch, capsys):
     monkeypatch.chdir(saved)
     monkeypatch.setenv("COLUMNS", "80")

@@ -65,6 +65,7 @@ def test_horizon_features_are_spread_over_the_range():
     assert np.abs(features).max() <= 1 + 1e-6
 
 
+@pytest.mark.slow
 def test_no_gradient_reaches_conditions():
     shared = network()
     shared = shared.among(shared.condition_of(jnp.arange(3), jnp.full(3, 0.7)))

@@ -63,6 +63,7 @@ def test_a_body_that_faces_its_way_needs_no_symmetry():
     np.testing.assert_allclose(pushed(part_of(MODELS, 0), *rows), pushed(BASE, *rows), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_losses_are_those_of_turned_pairs():
     noise = jnp.asarray(RNG.normal(size=(40, BASE.loss_noise_size)))
     states, actions, targets = map(jnp.asarray, (STATES, ACTIONS, TARGETS))

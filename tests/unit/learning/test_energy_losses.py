@@ -65,6 +65,7 @@ def test_each_row_has_one_time_of_every_quantile():
     assert set(np.unique(times[..., 0])) <= set(range(3, int(grid.max()) + 30))
 
 
+@pytest.mark.slow
 def test_beyond_the_record_the_model_continues_for_what_is_left():
     """A model whose state after T steps is T further: from X_L it reaches X_L + (T − L)."""
     frame = ggpi.ghm.coordinates.fit_frame(

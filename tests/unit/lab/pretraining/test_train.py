@@ -56,6 +56,7 @@ def test_foreign_files_are_never_touched(tmp_path):
         pretrain(preset("tiny"), tmp_path)
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert (
@@ -168,6 +169,7 @@ def test_turns():
     assert 2 < np.mean((np.diff(mixed, axis=0) != 0).sum(axis=0)) < 7  # over ten seeds 4.0 ± 0.2
 
 
+@pytest.mark.slow
 def test_ogbenchs_ant_walks_in_eight_directions_among_pillars(tmp_path):
     pytest.importorskip("ogbench")
     config = preset("tiny", world="ogbench-ant")
