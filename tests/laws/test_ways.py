@@ -19,7 +19,7 @@ from ggpi.data.transitions import Transitions, numbered
 from ggpi.planning import ways
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.planning.landmarks import atlas_of
-from ggpi.planning.ways import longest_jump, moved, ways_of
+from ggpi.planning.ways import longest_jump, moved, recorded_edges, ways_of
 
 KEY = jax.random.key(0)
 WALL, LENGTH = 100, corridor.LENGTH
@@ -96,19 +96,34 @@ def test_a_jump_is_longer_than_l_once_in_a_thousand():
 @pytest.mark.parametrize("longest", [1, 3])
 def test_ways_are_chains_of_at_most_so_many_steps(seed, longest):
     rng = np.random.default_rng(seed)
-    begin, end = rng.integers(30, size=(2, 40))
-    found = ways_of(np.arange(30.0)[:, None], begin, end, longest)
-    steps = np.full((30, 30), math.inf)
-    steps[begin, end] = 1
-    np.testing.assert_array_equal(found.connected, floyd_warshall(steps) <= longest)
+    begin, end, steps = rng.integers(30, size=(3, 60))
+    steps = 1 + steps % 3
+    found = ways_of(np.arange(30.0)[:, None], begin, end, steps, longest)
+    table = np.full((30, 30), math.inf)
+    np.minimum.at(table, (begin, end), steps)
+    np.testing.assert_array_equal(found.connected, floyd_warshall(table) <= longest)
     np.testing.assert_array_equal(found.anchor, np.arange(30))
+
+
+def test_stretches_do_not_cross_episodes():
+    """Episodes of 6, 2 and 3 steps in stretches of three; L of a jump is seven of its stretches."""
+    data = records()[np.arange(11)]
+    episode = np.repeat([0, 1, 2], [6, 2, 3])
+    step = np.concatenate([np.arange(6), np.arange(2), np.arange(3)])
+    none = np.zeros(11, bool)
+    data = dataclasses.replace(data, truncated=none, episode=episode, step=step)
+    first, last, steps = recorded_edges(data, 21)
+    assert first.tolist() == [0, 1, 2, 3, 6, 8] and steps.tolist() == [3, 3, 3, 3, 2, 3]
+    assert last.tolist() == [2, 3, 4, 5, 7, 10]
+    cut = dataclasses.replace(data, truncated=np.arange(11) == 2)
+    assert recorded_edges(cut, 21)[0].tolist() == [0, 3, 6, 8]
 
 
 def test_many_landmarks_share_anchors(monkeypatch):
     """Ten anchors for 200 landmarks: each has the nearest one, and ways between them join what the steps join."""
     monkeypatch.setattr(ways, "MOST_ANCHORS", 10)
     points = np.arange(200.0)[:, None]
-    found = ways_of(points, np.arange(199), np.arange(1, 200), 1)
+    found = ways_of(points, np.arange(199), np.arange(1, 200), np.ones(199, int), 1)
     assert found.connected.shape == (10, 10) and len(set(found.anchor)) == 10
     assert (np.diff(found.anchor) != 0).sum() == 9, "neighbours share an anchor"
     order = found.anchor[np.append(True, np.diff(found.anchor) != 0)]
@@ -129,6 +144,17 @@ def test_ends_out_of_reach_move_and_coordinates_that_do_not_count_stay():
     np.testing.assert_allclose(found, [[0.4, 1], [1, 2], [1, 3], [2.9, 4]], atol=1e-5)
     with pytest.raises(ValueError, match=r"graph\.along"):
         moved(dataclasses.replace(atlas, connected=None), ends, jnp.arange(4))
+
+
+def test_ways_have_a_direction():
+    """A one-way street: from 0 to 1, but not back."""
+    atlas = dataclasses.replace(
+        atlas_of(np.array([[0.0], [1.0]], np.float32), np.ones(1), 0.5, 1),
+        anchor=jnp.arange(2),
+        connected=jnp.array([[True, True], [False, True]]),
+    )
+    found = moved(atlas, jnp.array([[1.0], [0.0]]), jnp.array([0, 1]))
+    np.testing.assert_allclose(found, [[1.0], [1.0]], atol=1e-6)
 
 
 def test_ways_are_saved(tmp_path, graph):

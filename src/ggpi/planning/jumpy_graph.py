@@ -41,7 +41,7 @@ from ggpi.planning.coverage import Coverage, coverage_of
 from ggpi.planning.graph_values import solve_graph
 from ggpi.planning.landmarks import Atlas, atlas_of, points_of
 from ggpi.planning.snapping import snapped
-from ggpi.planning.ways import Ways, led, longest_jump, ways_of
+from ggpi.planning.ways import Ways, led, longest_jump, recorded_edges, ways_of
 from ggpi.rewards import Each, Reward, as_reward
 from ggpi.switching import beta_of, check_alpha
 from ggpi.types import Numbers
@@ -140,10 +140,13 @@ class JumpyGraph:
                 f"data are of another world: its states have the shape {data.state.shape[1:]}, landmarks "
                 f"{self.landmarks.shape[1:]}"
             )
+        longest = longest_jump(self.beta)
+        first, last, steps = recorded_edges(data, longest)
         begin, end = (
-            self._tree.query(points_of(x, self.units), workers=-1)[1] for x in (data.state, data.next_state)
+            self._tree.query(points_of(x, self.units), workers=-1)[1]
+            for x in (data.state[first], data.next_state[last])
         )
-        found = replace(self, ways=ways_of(self._tree.data, begin, end, longest_jump(self.beta)))
+        found = replace(self, ways=ways_of(self._tree.data, begin, end, steps, longest))
         end = led(found.atlas, self._tree, self.jumps.end, self.jumps.ended)
         parts = snapped(
             points_of(end, self.units), self.jumps.ended, self._tree, self.reach, self.num_neighbours

@@ -1,8 +1,8 @@
 """What recorded transitions connect: a jump that no record could have made was made up by a model.
 
-Landmarks are gathered around some of them, the *anchors*. A recorded step leads from the anchor of its state to that of
-its next state, and chains of steps connect anchors. Steps between states of the same anchor are not counted, so a chain
-is shorter than the way, and what it cannot connect the record does not. A jump of μ_β has at most
+Landmarks are gathered around some of them, the *anchors*. A stretch of record leads from the anchor of its first state
+to that of its last one, and chains of stretches connect anchors. Moves among the states of one anchor are not counted,
+so a chain is rather shorter than the way. A jump of μ_β has at most
 
     L = ⌈log 0.001 / log β⌉
 
@@ -26,6 +26,7 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import KDTree
 
 from ggpi._jax.jit import fast_jit
+from ggpi.data.transitions import Transitions
 from ggpi.planning.landmarks import FAR, Atlas, States, choose, points_of
 from ggpi.types import Numbers
 
@@ -59,23 +60,46 @@ class Ways:
             raise ValueError(f"anchors are not numbers from 0 to {count - 1}")
 
 
+Rows = Int[np.ndarray, "E"]
+
+
 def longest_jump(beta: float) -> int:
     """L: a jump has more steps with a probability of at most 0.001."""
     return max(1, math.ceil(math.log(RARE) / math.log(beta))) if beta > 0 else 1
 
 
+def recorded_edges(data: Transitions, longest: int) -> tuple[Rows, Rows, Int[np.ndarray, "E"]]:
+    """First and last rows of the stretches of record that chains are made of, and their steps.
+
+    Stretches have ⌈L/7⌉ steps, the mean of a jump; episodes with fewer are taken whole.
+
+    Args:
+        data: the transitions.
+        longest: L.
+    """
+    most = -(-longest // 7)
+    first = np.flatnonzero(~np.append(False, data.is_followed[:-1]))
+    length = np.diff(np.append(first, len(data)))
+    stretch = np.repeat(np.minimum(length, most), length)
+    left = np.repeat(first + length, length) - np.arange(len(data))
+    rows = np.flatnonzero(left >= stretch)
+    return rows, rows + stretch[rows] - 1, stretch[rows]
+
+
 def ways_of(
     points: Float[np.ndarray, "M d"],
-    begin: Int[np.ndarray, "N"],
-    end: Int[np.ndarray, "N"],
+    begin: Int[np.ndarray, "E"],
+    end: Int[np.ndarray, "E"],
+    steps: Int[np.ndarray, "E"],
     longest: int,
 ) -> Ways:
-    """The ways that recorded steps make.
+    """The ways that recorded stretches make.
 
     Args:
         points: the landmarks.
-        begin: the landmark that is nearest to the state of each step.
-        end: the landmark that is nearest to its next state.
+        begin: the landmark that is nearest to where each stretch begins.
+        end: the landmark that is nearest to where it ends.
+        steps: its steps.
         longest: L.
     """
     count = min(len(points), MOST_ANCHORS)
@@ -83,10 +107,13 @@ def ways_of(
     if count < len(points):
         anchors = np.sort(choose(points, count, np.random.default_rng(0)))
     anchor = np.asarray(KDTree(points[anchors]).query(points, workers=-1)[1]).astype(np.int32)
-    pairs = np.unique(anchor[begin].astype(np.int64) * count + anchor[end])
-    steps = scipy.sparse.csr_array((np.ones(len(pairs)), np.divmod(pairs, count)), (count, count))
+    order = np.argsort(steps, kind="stable")  # of several stretches the first counts
+    pair, row = np.unique(
+        anchor[begin[order]].astype(np.int64) * count + anchor[end[order]], return_index=True
+    )
+    edges = scipy.sparse.csr_array((steps[order][row].astype(float), np.divmod(pair, count)), (count, count))
     blocks = (np.arange(first, min(first + AT_ONCE, count)) for first in range(0, count, AT_ONCE))
-    search = (dijkstra(steps, indices=block, unweighted=True, limit=longest) for block in blocks)
+    search = (dijkstra(edges, indices=block, limit=longest) for block in blocks)
     return Ways(anchor, np.concatenate([np.isfinite(found) for found in search]))
 
 
