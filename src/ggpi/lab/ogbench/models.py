@@ -24,11 +24,8 @@ from ggpi.types import Policy
 
 GAMMA = 0.998
 """A goal counts from 500 steps away."""
-CAREFUL = 0.9995
-"""With teleports: success is not discounted, but with γ = 0.998 a short way that may end in a cell without a way out
-has a higher return than a long safe one. Chosen in a model of cells, before any episode."""
-LEAKY = ("antmaze-giant", "antmaze-teleport", "pointmaze-teleport")
-"""Mazes in which models lead through corners or entrances of teleports too often: the first tries failed there."""
+LEAKY = ("antmaze-giant",)
+"""Mazes in which a first try failed because models lead through corners."""
 FOLDER = "ogbench-mazes"
 """Of the cache."""
 EPISODE = 200
@@ -83,10 +80,6 @@ class Training:
     num_transitions: int = 400_000
     recipe: Recipe = RECIPE
 
-    @property
-    def gamma(self) -> float:
-        return CAREFUL if self.maze.endswith("teleport") else GAMMA
-
 
 @lru_cache(maxsize=1)
 def data_of(training: Training) -> Transitions:
@@ -100,7 +93,7 @@ def data_of(training: Training) -> Transitions:
 def models(training: Training) -> GHMs:
     """The models of a maze for every α: kept, or trained now."""
     data, spec = partial(data_of, training), OGBenchMaze(training.maze).spec
-    return trained(training, FOLDER, kind_of(training.maze).policies(), data, training.gamma, spec)
+    return trained(training, FOLDER, kind_of(training.maze).policies(), data, GAMMA, spec)
 
 
 @lru_cache(maxsize=1)
