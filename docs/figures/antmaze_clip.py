@@ -6,9 +6,12 @@ DIR is the directory of the run. Its models are those of the cache, or trained n
 # MuJoCo's bindings are compiled and have no stubs.
 # pyright: reportAttributeAccessIssue=false
 
+import os
 import sys
 from dataclasses import fields
 from pathlib import Path
+
+os.environ.setdefault("MUJOCO_GL", "egl")  # before MuJoCo is imported
 
 import matplotlib.pyplot as plt
 import mujoco
