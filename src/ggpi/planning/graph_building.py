@@ -185,7 +185,7 @@ def _jumps(
                 raise ArithmeticError(
                     "a model sampled states that are not finite; look at it with ggpi.diagnose"
                 )
-            where = snapped(points_of(kept.end, units), kept.ended, tree, reach, num_neighbours)
+            where = snapped(points_of(kept.end, units), np.asarray(kept.ended), tree, reach, num_neighbours)
             parts = (*kept, *where)
             whole = whole or [np.empty((len(p), len(landmarks), *p.shape[2:]), p.dtype) for p in parts]
             for array, part in zip(whole, parts, strict=True):

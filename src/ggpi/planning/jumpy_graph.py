@@ -143,7 +143,7 @@ class JumpyGraph:
         longest = longest_jump(self.beta)
         first, last, steps = recorded_edges(data, longest)
         begin, end = (
-            self._tree.query(points_of(x, self.units), workers=-1)[1]
+            np.asarray(self._tree.query(points_of(x, self.units), workers=-1)[1])
             for x in (data.state[first], data.next_state[last])
         )
         found = replace(self, ways=ways_of(self._tree.data, begin, end, steps, longest))
