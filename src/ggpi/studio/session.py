@@ -31,6 +31,8 @@ from ggpi.studio.protocol import (
 from ggpi.studio.stage import Stage
 
 CORES = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
+PLANNER = "studio planner"
+"""The name of the threads."""
 PATIENCE = 0.25
 """Seconds that a thread waits for a message before it looks whether its page is still there."""
 EXPECTED = (ValueError, TypeError, ArithmeticError, OSError, ImportError, IndexError, KeyError)
@@ -44,7 +46,7 @@ class Session:
         self.outbox, self.stage = outbox, Stage(catalogue, outbox)
         self.inbox: queue.Queue[Message | None] = queue.Queue(256)
         self.closed = threading.Event()
-        self.thread = threading.Thread(target=self.run, name="studio planner", daemon=True)
+        self.thread = threading.Thread(target=self.run, name=PLANNER, daemon=True)
 
     def take(self, message: Message) -> bool:
         """A message of the page; False if too many are waiting."""

@@ -21,6 +21,9 @@ from ggpi.studio.protocol import Change, binary_frame, text_frame
 from ggpi.studio.worlds import World, about
 from ggpi.switching import compositions
 
+DECIDERS = 8
+"""Agents that a page keeps, each for its settings; those that were used last."""
+
 
 class Stage:
     """Agents in a world; every method tells the page what it changed."""
@@ -152,13 +155,16 @@ class Stage:
     def decider_of(self, agent: int) -> Decider:
         """The agent itself, made when it is first needed."""
         world, settings = self.opened(), self.settings_of(agent)
-        if settings not in self.deciders:
+        if settings in self.deciders:
+            self.deciders[settings] = self.deciders.pop(settings)
+        else:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
             with reported(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
-                made = decider(world, settings, world.reward(self.formula))
-            decide(made, world, self.episodes[agent].body.state, key=random_key(0, 0, 0))  # compiles
+                made = prepared(world, settings, self.formula, self.episodes[agent].body.state)
             self.deciders[settings] = made
+            while len(self.deciders) > DECIDERS:
+                del self.deciders[next(iter(self.deciders))]
         return self.deciders[settings]
 
     def plan_and_move(self) -> None:
@@ -213,21 +219,15 @@ class Stage:
         self.outbox.put(binary_frame("rewards", arrays, formula=self.formula, size=size), "rewards")
 
     def show_values(self) -> None:
-        """V on the map, where an agent plans in the closed loop."""
+        """V on the map of each agent that plans in the closed loop."""
         world = self.opened()
-        chosen = [
-            self.decider_of(i).agent for i in range(len(self.episodes)) if self.settings_of(i).depth == 0
-        ]
-        if not chosen:
-            self.outbox.put(binary_frame("values", {}), "values")
-            return
-        graph, (states, size) = chosen[0].graph, world.raster
-        assert graph is not None
-        v = graph.solve(as_reward(chosen[0].reward))
-        rows, apart = graph.atlas.nearest(jnp.asarray(states))
-        found = np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))
-        arrays = {"places": world.place(states), "values": found}
-        self.outbox.put(binary_frame("values", arrays, size=size), "values")
+        for i in range(len(self.episodes)):
+            arrays: dict[str, np.ndarray] = {}
+            fields: dict[str, Any] = {"agent": i}
+            if self.settings_of(i).depth == 0:
+                states, fields["size"] = world.raster
+                arrays = {"places": world.place(states), "values": _values(self.decider_of(i), states)}
+            self.outbox.put(binary_frame("values", arrays, **fields), f"values {i}")
 
     def explain(self, agent: int, t: int) -> None:
         """The plans of an earlier moment, compared."""
@@ -252,3 +252,27 @@ class Stage:
         rows, places = explaining.diagnose(world, ghms, self.episodes[0].body.state)
         self.outbox.put(binary_frame("diagnosed", {"places": places}, models=rows))
         self.say("status", text="")
+
+
+def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) -> Decider:
+    """An agent whose programs are compiled; of pages that want the same settings, one compiles and the others wait."""
+    with world.turns[hash(settings) % len(world.turns)]:
+        made = decider(world, settings, world.reward(formula))
+        decide(made, world, state, key=random_key(0, 0, 0))
+    return made
+
+
+def warm(catalogue: Catalogue) -> None:
+    """Prepares the first world, so that its page need not wait."""
+    world = catalogue.open(catalogue.names[0])
+    settings = Settings(world.depth, samples=world.samples)
+    prepared(world, settings, world.formula, world.body(0).state)
+
+
+def _values(chosen: Decider, states: np.ndarray) -> np.ndarray:
+    """V of states, between landmarks."""
+    graph = chosen.agent.graph
+    assert graph is not None
+    v = graph.solve(as_reward(chosen.agent.reward))
+    rows, apart = graph.atlas.nearest(jnp.asarray(states))
+    return np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))
