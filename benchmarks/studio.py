@@ -5,7 +5,7 @@ planning, pictures and the way there and back on this machine. All plans are of 
 
 `page`: Chromium opens the page as soon as the server has printed its address. `paint_ms` is the first contentful paint,
 `map_ms` until the map with its reward is there to be painted on, `plan_ms` until the first plan, whose programs are
-compiled meanwhile. `ant`: frames per second of the ant while it plays at the speed of real time and plans at every step,
+compiled meanwhile. `ant`: frames per second of the ant while it plays in real time and plans at every step,
 drawn without a graphics card by the same processor, and simulated seconds per second. Both are null without a browser.
 
 The load: pages that paint ten times a second for some seconds, all in the same world; each frame that a page waits for

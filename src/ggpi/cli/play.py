@@ -102,7 +102,9 @@ def _add_studio_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("planning as in ggpi studio")
     group.add_argument("--planner", metavar="WHICH", help="exhaustive, halving or beam (default: exhaustive)")
     group.add_argument("--gamma", type=float, metavar="X", help="discount, of models that allow another")
-    group.add_argument("--alpha", type=float, metavar="X", help="switching probability, of models that allow another")
+    group.add_argument(
+        "--alpha", type=float, metavar="X", help="switching probability, of models that allow another"
+    )
 
 
 def depth(text: str) -> int | float:

@@ -42,7 +42,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="the environment of every DIR, if a module has to be imported; runs its code",
     )
     add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this computer only)")
-    add("--port", type=int, default=0, metavar="N", help="port to listen on; keeps the address of the last time (default: any)")
+    add(
+        "--port",
+        type=int,
+        default=0,
+        metavar="N",
+        help="port, which keeps the token of the last time (default: any)",
+    )
     add("--no-open", action="store_true", help="do not open a browser")
     add("--record", type=Path, metavar="FILE", help="write everything that pages are sent to FILE")
     add("--replay", type=Path, metavar="FILE", help="show a recording")
@@ -61,7 +67,10 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
         given[name]()  # what is wrong with it is said before a page is open
     if given and options.world is not None:
         raise ValueError("give a directory or --world, not both")
-    worlds, first = {**given, **{name: make for name, make in WORLDS.items() if name not in given}}, options.world
+    worlds, first = (
+        {**given, **{name: make for name, make in WORLDS.items() if name not in given}},
+        options.world,
+    )
     if first is not None and first not in worlds:
         raise ValueError(f"there is no world {first!r}; there are {', '.join(worlds)}")
     if options.record is not None and options.replay is not None:

@@ -30,7 +30,11 @@ def python(world: World, settings: Settings, formula: str, state: np.ndarray) ->
         made = made.replace("{" + name + "}", value)
     if world.ghms.network is not None and (settings.gamma or settings.alpha):
         made += f"ghms   = ghms.with_gamma({ghms.gamma:g}).with_alpha({float(alpha)!r})\n"
-    made += agent(settings, float(alpha), len(ghms.policies)) if settings.depth else closed(world, settings, alpha)
+    made += (
+        agent(settings, float(alpha), len(ghms.policies))
+        if settings.depth
+        else closed(world, settings, alpha)
+    )
     return HEAD + made + BEST
 
 

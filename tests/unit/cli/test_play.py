@@ -155,7 +155,10 @@ REWARD = ["--reward", "target:place=1,radius=1"]
         ([*REWARD, "--samples", "0"], "num_samples is at least 1"),
         ([*REWARD, "--episodes", "0"], "episodes is at least 1, got 0"),
         ([*REWARD, "--max-steps", "0"], "max_steps is at least 1, got 0"),
-        ([*REWARD, "--depth", "2.5"], "--depth: expected a whole number or inf, got '2.5'; see ggpi play --help"),
+        (
+            [*REWARD, "--depth", "2.5"],
+            "--depth: expected a whole number or inf, got '2.5'; see ggpi play --help",
+        ),
         ([*REWARD, "--deep", "2"], "unrecognised arguments: --deep 2"),
         ([*REWARD, "--planner", "magic"], "--planner is one of exhaustive, halving, beam, got 'magic'"),
         ([*REWARD, "--planner", "beam", "--depth", "0"], "depth is at least 1, got 0"),

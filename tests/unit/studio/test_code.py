@@ -82,7 +82,7 @@ def test_another_gamma_is_in_the_code_and_in_the_command():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [Settings(0), Settings(2, "halving"), Settings(2, "beam", 40)])
+@pytest.mark.parametrize("settings", [Settings(0), Settings(1, "halving", 40)])
 def test_the_command_has_the_agent_of_the_page(settings):
     """The same values of the same plans with the same key, from a reward that the command reads."""
     world = CATALOGUE.open("point-mass")
