@@ -23,7 +23,7 @@ from urllib.request import urlopen
 
 import numpy as np
 from studio import Page, studio
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import WebSocketException
 
 from ggpi.studio.decisions import PLANNERS
 from ggpi.studio.protocol import read_binary
@@ -88,24 +88,29 @@ def measure(minutes: float, pages: int, every: float) -> dict:
             while time.monotonic() < end:
                 try:
                     visit(address, rng, end, counts)
-                except (OSError, TimeoutError, AssertionError, ConnectionClosed):
+                except (OSError, TimeoutError, AssertionError, WebSocketException):
                     counts["errors"] += 1
 
         threads = [threading.Thread(target=come_and_go, args=(number,)) for number in range(pages)]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
+            assert urlopen(health_of(address), timeout=60).status == 200  # the server lives
             rows.append((time.monotonic() - begun, resident(process)))
             time.sleep(every)
         left = planners_left(address)
     return {"minutes": minutes, "pages": pages, **counts, "planners_left": left, **summary(rows)}
 
 
+def health_of(address: str) -> str:
+    return f"http://{urlsplit(address).netloc}/health"
+
+
 def planners_left(address: str, patience: float = 60.0) -> int:
     """How many planners there are without pages."""
     end = time.monotonic() + patience
     while True:
-        left = json.load(urlopen(f"http://{urlsplit(address).netloc}/health"))["planners"]
+        left = json.load(urlopen(health_of(address)))["planners"]
         if not left or time.monotonic() > end:
             return left
         time.sleep(0.5)

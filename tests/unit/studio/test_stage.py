@@ -1,0 +1,105 @@
+"""What a page keeps: values of each agent, a few agents and graphs, and no program is compiled twice at once."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ggpi.studio import stage as stages
+from ggpi.studio import worlds
+from ggpi.studio.catalogue import Catalogue, four_rooms
+from ggpi.studio.decisions import Settings, decider
+from ggpi.studio.protocol import Change, read_binary
+
+
+class Sent:
+    """An outbox that keeps everything."""
+
+    def __init__(self):
+        self.frames = []
+
+    def put(self, frame, kind=None):
+        self.frames.append(frame)
+
+    def values(self):
+        """The latest values of each agent: the names of their arrays."""
+        headers = [read_binary(frame)[0] for frame in self.frames if isinstance(frame, bytes)]
+        return {header["agent"]: header["arrays"] for header in headers if header["type"] == "values"}
+
+
+@pytest.fixture
+def stage():
+    found = stages.Stage(Catalogue({"four-rooms": four_rooms}), Sent())
+    found.open("four-rooms")
+    return found
+
+
+@pytest.mark.slow
+def test_values_are_of_the_agent_in_the_closed_loop(stage):
+    stage.change(Change(depth=0, second=1, samples=20))
+    stage.plan_and_move()
+    assert [len(stage.outbox.values()[agent]) for agent in (0, 1)] == [2, 0]
+    stage.change(Change(depth=1, second=0))
+    stage.plan_and_move()
+    assert [len(stage.outbox.values()[agent]) for agent in (0, 1)] == [0, 2]
+
+
+def test_a_page_keeps_the_agents_that_it_used_last(stage, monkeypatch):
+    monkeypatch.setattr(stages, "prepared", lambda world, settings, formula, state: settings)
+    for samples in (1, *range(10, 10 + stages.DECIDERS)):
+        stage.settings = Settings(1, samples=samples)
+        assert stage.decider_of(0) == stage.settings
+        stage.settings = Settings(1, samples=10)
+        stage.decider_of(0)
+    assert len(stage.deciders) == stages.DECIDERS
+    kept = {settings.samples for settings in stage.deciders}
+    assert 10 in kept and 1 not in kept
+
+
+def test_a_world_keeps_the_graphs_that_were_used_last(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        worlds, "jumpy_graph", lambda ghms, states, **options: made.append(options["alpha"]) or object()
+    )
+    world = four_rooms()
+    first = world.graph(world.ghms, 0.5)
+    for i in range(worlds.GRAPHS + 2):
+        world.graph(world.ghms, 0.1 + 0.01 * i)
+        assert world.graph(world.ghms, 0.5) is first
+    assert len(world._graphs) == worlds.GRAPHS and made.count(0.5) == 1
+    world.graph(world.ghms, 0.1)
+    assert made.count(0.1) == 2
+
+
+def test_one_page_prepares_and_the_others_wait(monkeypatch):
+    """Of pages that want the same settings no two prepare them at the same time."""
+    world, busy, most = four_rooms(), [], []
+
+    def decide(made, world, state, key):
+        busy.append(1)
+        most.append(len(busy))
+        threading.Event().wait(0.02)
+        busy.pop()
+
+    monkeypatch.setattr(stages, "decide", decide)
+    arguments = (world, Settings(1, samples=5), "x", np.asarray(0))
+    threads = [threading.Thread(target=stages.prepared, args=arguments) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]
+
+
+def test_the_first_world_is_prepared_before_a_page_is_open(monkeypatch):
+    seen = []
+    monkeypatch.setattr(stages, "prepared", lambda world, *rest: seen.append((world.name, *rest[:2])))
+    stages.warm(Catalogue({"four-rooms": four_rooms}))
+    assert seen == [("four-rooms", Settings(2, samples=300), "disc(9, 7, 1.6)")]
+
+
+def test_settings_that_models_do_not_allow_have_no_agent():
+    world = four_rooms()
+    with pytest.raises(ValueError, match="no landmarks"):
+        decider(replace(world, landmarks=None), Settings(0), world.reward("x"))
