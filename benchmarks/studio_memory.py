@@ -39,7 +39,7 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
     page = Page(address, rng.choice(WORLDS))
     until = min(end, time.monotonic() + rng.expovariate(1 / STAY))
     with page.stack:
-        page.send(type="change", speed=2.0, repeat=True, second=rng.choice([-1, 1]), depth=rng.choice([1, 2]))
+        page.send(type="change", speed=1.0, repeat=True, second=rng.choice([-1, 1]), depth=rng.choice([1, 2]))
         page.send(type="play")
         while time.monotonic() < until:
             x, y = rng.uniform(-1, 1), rng.uniform(-1, 1)
@@ -52,7 +52,7 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
             if rng.random() < 0.03:
                 page.send(type="change", samples=rng.choice([50, 100, 200]), planner=rng.choice(PLANNERS))
             page.send(type="play")
-            counts["moments"] += watch(page, rng.uniform(0.2, 2.0))
+            counts["moments"] += watch(page, rng.uniform(0.5, 4.0))
         if rng.random() < 0.5:
             page.socket.socket.shutdown(socket.SHUT_RDWR)  # vanishes without a farewell
     counts["visits"] += 1

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import os
 import secrets
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,7 @@ Only this computer can reach the page, and only with the token in its address. W
 process plan, and can do nothing else. Stop it with Ctrl-C.
 """
 PLACES = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -63,14 +65,12 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
 
     given = {}
     for name, place in named(options.directories).items():
-        given[name] = directory(place, name, options.env)
-        given[name]()  # what is wrong with it is said before a page is open
+        made = directory(place, name, options.env)()  # what is wrong with it is said before a page is open
+        given[name] = lambda made=made: made
     if given and options.world is not None:
         raise ValueError("give a directory or --world, not both")
-    worlds, first = (
-        {**given, **{name: make for name, make in WORLDS.items() if name not in given}},
-        options.world,
-    )
+    worlds = given | {name: make for name, make in WORLDS.items() if name not in given}
+    first = options.world
     if first is not None and first not in worlds:
         raise ValueError(f"there is no world {first!r}; there are {', '.join(worlds)}")
     if options.record is not None and options.replay is not None:
@@ -104,6 +104,17 @@ def kept_token() -> str:
     return found if len(found) >= 32 else secrets.token_urlsafe(24)
 
 
+def names_of(host: str) -> list[str]:
+    """Under which names and addresses others reach a host; all of this computer's for 0.0.0.0."""
+    if host not in EVERYWHERE:
+        return [host]
+    name = socket.gethostname()
+    with contextlib.suppress(OSError):
+        _, others, addresses = socket.gethostbyname_ex(name)
+        return [name.lower(), *others, *addresses]
+    return [name.lower()]
+
+
 def _for_me_alone(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
@@ -133,13 +144,17 @@ def _serve(server, options: argparse.Namespace, worlds: dict) -> None:
     app = server.app(
         worlds,
         token=token,
-        hosts={*PLACES, host},
+        hosts={*PLACES, *names_of(host)},
         record=options.record,
         replay=options.replay,
     )
+    if options.replay is None:
+        with waiting("opening the first world…"):
+            app.state.catalogue.open(next(iter(worlds)))
 
     def announce(port: int) -> None:
-        shown = f"[{host}]" if ":" in host else host
+        name = names_of(host)[0]
+        shown = f"[{name}]" if ":" in name else name
         address = f"http://{shown}:{port}/?token={token}"
         print(address, flush=True)
         if options.replay is None:

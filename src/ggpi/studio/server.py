@@ -82,7 +82,7 @@ def app(
     made.post("/film")(studio.film)
     made.websocket("/ws")(studio.converse)
     made.mount("/static", StaticFiles(directory=STATIC))
-    made.state.warm = partial(warm, studio.catalogue)
+    made.state.catalogue, made.state.warm = studio.catalogue, partial(warm, studio.catalogue)
     return made
 
 

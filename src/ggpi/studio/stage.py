@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,7 @@ from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.decisions import PLANNERS, Decider, Settings, decide, decider, random_key
 from ggpi.studio.episodes import Episode
+from ggpi.studio.latest import Latest
 from ggpi.studio.outbox import Outbox
 from ggpi.studio.protocol import Change, binary_frame, text_frame
 from ggpi.studio.worlds import World, about
@@ -36,7 +39,7 @@ class Stage:
         self.episodes: list[Episode] = []
         self.seed = 0
         self.tally: list[dict[str, int]] = []
-        self.deciders: dict[Settings, Decider] = {}
+        self.deciders = Latest[Settings, Decider](DECIDERS)
         self.is_stale, self.due = False, 0.0
 
     @property
@@ -66,7 +69,7 @@ class Stage:
         self.world, self.formula = world, world.formula
         self.settings = Settings(world.depth, samples=world.samples)
         self.second = -1
-        self.deciders, self.is_playing, self.seed = {}, False, 0
+        self.deciders, self.is_playing, self.seed = Latest(DECIDERS), False, 0
         self.outbox.put(text_frame("world", **about(world), planners=PLANNERS))
         self.begin(0)
         self.say("status", text="")
@@ -103,11 +106,9 @@ class Stage:
         if message.second is not None and message.second != self.second:
             self.second = message.second
             self.begin(self.seed)
-        self.deciders = (
-            {own: made.with_reward(world.reward(formula)) for own, made in self.deciders.items()}
-            if message.formula is not None
-            else self.deciders
-        )
+        if message.formula is not None:
+            reward = world.reward(formula)
+            self.deciders.update(lambda made: made.with_reward(reward))
         self.tell_settings()
 
     def tell_settings(self) -> None:
@@ -155,17 +156,13 @@ class Stage:
     def decider_of(self, agent: int) -> Decider:
         """The agent itself, made when it is first needed."""
         world, settings = self.opened(), self.settings_of(agent)
-        if settings in self.deciders:
-            self.deciders[settings] = self.deciders.pop(settings)
-        else:
+        if (made := self.deciders.get(settings)) is None:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
             with reported(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
                 made = prepared(world, settings, self.formula, self.episodes[agent].body.state)
-            self.deciders[settings] = made
-            while len(self.deciders) > DECIDERS:
-                del self.deciders[next(iter(self.deciders))]
-        return self.deciders[settings]
+            self.deciders.put(settings, made)
+        return made
 
     def plan_and_move(self) -> None:
         """Plans that are out of date, or one step if it is time for it."""
@@ -257,9 +254,19 @@ class Stage:
 def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) -> Decider:
     """An agent whose programs are compiled; of pages that want the same settings, one compiles and the others wait."""
     with world.turns[hash(settings) % len(world.turns)]:
-        made = decider(world, settings, world.reward(formula))
-        decide(made, world, state, key=random_key(0, 0, 0))
-    return made
+        made = world.agents.get(settings)
+        if made is None:
+            made = decider(world, settings, world.reward(formula))
+            decide(made, world, state, key=random_key(0, 0, 0))
+            world.agents.put(settings, made)
+            _return_memory()
+    return made.with_reward(world.reward(formula))
+
+
+def _return_memory() -> None:
+    """What compilers have freed goes back to the system, where the C library can do that."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def warm(catalogue: Catalogue) -> None:

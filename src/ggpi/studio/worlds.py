@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -24,11 +24,14 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.rewards import Formula, Reward, read_formula
 from ggpi.studio.bodies import Body
+from ggpi.studio.latest import Latest
 from ggpi.types import Numbers
 
 Box = tuple[float, float, float, float]
 """x and y of two corners."""
 LANDMARKS = 1_500
+AGENTS = 16
+"""Agents that a world keeps, each for its settings, with their compiled programs."""
 GRAPHS = 4
 """Graphs of the closed loop that are kept, each for one γ and α."""
 RASTER = 48
@@ -97,7 +100,11 @@ class World:
         default_factory=lambda: tuple(threading.Lock() for _ in range(16)), repr=False
     )
     """Who prepares agents, one at a time for the same settings."""
-    _graphs: dict[tuple[float, float], JumpyGraph] = field(default_factory=dict, repr=False)
+    agents: Latest[Any, Any] = field(default_factory=partial(Latest, AGENTS), repr=False)
+    """Agents by their settings, from which those of pages are made."""
+    _graphs: Latest[tuple[float, float], JumpyGraph] = field(
+        default_factory=partial(Latest, GRAPHS), repr=False
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def place(self, states: Numbers) -> Float[np.ndarray, "*b 2"]:
@@ -143,15 +150,12 @@ class World:
         if self.landmarks is None:
             raise ValueError("this world has no landmarks for the closed loop; choose a depth of 1, 2 or 3")
         with self._lock:
-            found = self._graphs.pop((ghms.gamma, alpha), None)
-            if found is None:
+            if (found := self._graphs.get((ghms.gamma, alpha))) is None:
                 states = self.landmarks()
                 count = min(self.num_landmarks, len(np.unique(states, axis=0)))
                 options: dict[str, Any] = {"num_landmarks": count, "alpha": alpha, **self.graph_options}
                 found = jumpy_graph(ghms, states, key=jax.random.key(0), **options)
-            self._graphs[ghms.gamma, alpha] = found
-            while len(self._graphs) > GRAPHS:
-                del self._graphs[next(iter(self._graphs))]
+                self._graphs.put((ghms.gamma, alpha), found)
             return found
 
     @cached_property

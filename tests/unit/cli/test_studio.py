@@ -66,3 +66,11 @@ def test_without_a_cache_every_token_is_new(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert studio.kept_token() != studio.kept_token()
+
+
+def test_every_name_of_this_computer_is_known(monkeypatch):
+    """Others name it as they reach it: the server rejects names that it does not know."""
+    monkeypatch.setattr("socket.gethostname", lambda: "Desk")
+    monkeypatch.setattr("socket.gethostbyname_ex", lambda name: (name, ["desk.lan"], ["192.168.1.5"]))
+    assert studio.names_of("0.0.0.0") == ["desk", "desk.lan", "192.168.1.5"]
+    assert studio.names_of("192.168.1.5") == ["192.168.1.5"]

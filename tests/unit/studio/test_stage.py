@@ -6,14 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.studio import stage as stages
 from ggpi.studio import worlds
 from ggpi.studio.catalogue import Catalogue, four_rooms
 from ggpi.studio.decisions import Settings, decider
+from ggpi.studio.outbox import Outbox
 from ggpi.studio.protocol import Change, read_binary
 
 
-class Sent:
+class Sent(Outbox):
     """An outbox that keeps everything."""
 
     def __init__(self):
@@ -53,15 +55,18 @@ def test_a_page_keeps_the_agents_that_it_used_last(stage, monkeypatch):
         stage.settings = Settings(1, samples=10)
         stage.decider_of(0)
     assert len(stage.deciders) == stages.DECIDERS
-    kept = {settings.samples for settings in stage.deciders}
-    assert 10 in kept and 1 not in kept
+    assert stage.deciders.get(Settings(1, samples=10)) is not None
+    assert stage.deciders.get(Settings(1, samples=1)) is None
 
 
 def test_a_world_keeps_the_graphs_that_were_used_last(monkeypatch):
     made = []
-    monkeypatch.setattr(
-        worlds, "jumpy_graph", lambda ghms, states, **options: made.append(options["alpha"]) or object()
-    )
+
+    def jumpy_graph(ghms, states, **options):
+        made.append(options["alpha"])
+        return JumpyGraph.__new__(JumpyGraph)
+
+    monkeypatch.setattr(worlds, "jumpy_graph", jumpy_graph)
     world = four_rooms()
     first = world.graph(world.ghms, 0.5)
     for i in range(worlds.GRAPHS + 2):
@@ -72,24 +77,29 @@ def test_a_world_keeps_the_graphs_that_were_used_last(monkeypatch):
     assert made.count(0.1) == 2
 
 
-def test_one_page_prepares_and_the_others_wait(monkeypatch):
-    """Of pages that want the same settings no two prepare them at the same time."""
-    world, busy, most = four_rooms(), [], []
+def test_one_page_prepares_and_the_others_take_it(monkeypatch):
+    """Of pages that want the same settings, one compiles; each has its own reward."""
+    world, count = four_rooms(), []
 
     def decide(made, world, state, key):
-        busy.append(1)
-        most.append(len(busy))
-        threading.Event().wait(0.02)
-        busy.pop()
+        count.append(1)
+        threading.Event().wait(0.05)
 
     monkeypatch.setattr(stages, "decide", decide)
-    arguments = (world, Settings(1, samples=5), "x", np.asarray(0))
-    threads = [threading.Thread(target=stages.prepared, args=arguments) for _ in range(4)]
+    found = {}
+
+    def prepare(formula):
+        found[formula] = stages.prepared(world, Settings(1, samples=5), formula, np.asarray(0))
+
+    threads = [threading.Thread(target=prepare, args=(formula,)) for formula in ("x", "y", "x - y")]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == [1, 1, 1, 1]
+    assert len(count) == 1
+    for formula, made in found.items():
+        expected = world.reward_at(formula, np.arange(104))
+        np.testing.assert_allclose(made.agent.reward.values, expected)
 
 
 def test_the_first_world_is_prepared_before_a_page_is_open(monkeypatch):

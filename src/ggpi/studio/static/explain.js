@@ -56,7 +56,7 @@ export function showDiagnosed(host, answer, { policies: names, grid: isGrid, axe
     figure.append(canvas, caption);
     grid.append(figure);
     const places = answer.places.subarray(4 * i * count, 4 * (i + 1) * count), shown = isGrid ? scattered(places) : places;
-    new ResizeObserver(() => drawClouds(canvas, shown, count, colour(model.policy), axes)).observe(canvas);
+    new ResizeObserver(() => drawClouds(canvas, shown, count, colour(model.policy), axes, isGrid ? 3 : 1e-6)).observe(canvas);
   });
   host.replaceChildren(make("p", "Colour: samples of the model. Rings: true futures.", { className: "muted" }), grid);
 }
@@ -64,24 +64,28 @@ export function showDiagnosed(host, answer, { policies: names, grid: isGrid, axe
 // Within their cells, so that equal places can be counted.
 const scattered = (places) => places.map((x, i) => x + 0.32 * (i % 2 ? Math.cos(7.7 * i) : Math.sin(12.9 * i)));
 
-function drawClouds(canvas, places, count, tone, axes) {
+function drawClouds(canvas, places, count, tone, axes, least) {
   const ratio = window.devicePixelRatio || 1, size = canvas.clientWidth, pen = canvas.getContext("2d"), ink = theme();
   if (!size) return;
   canvas.width = canvas.height = size * ratio;
   pen.scale(ratio, ratio);
   let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let i = 0; i < places.length; i += 2) { x0 = Math.min(x0, places[i]); x1 = Math.max(x1, places[i]); y0 = Math.min(y0, places[i + 1]); y1 = Math.max(y1, places[i + 1]); }
-  const span = Math.max(x1 - x0, y1 - y0, 1e-6) * 1.3, mx = (x0 + x1) / 2, my = (y0 + y1) / 2;
+  const span = Math.max(x1 - x0, y1 - y0, least) * 1.3, mx = (x0 + x1) / 2, my = (y0 + y1) / 2;
   const at = (i) => [size / 2 + (places[2 * i] - mx) / span * size, size / 2 - (places[2 * i + 1] - my) / span * size];
   pen.fillStyle = tone; pen.globalAlpha = 0.55;
   for (let i = 0; i < count; i++) { pen.beginPath(); pen.arc(...at(i), 2.6, 0, 7); pen.fill(); }
   pen.strokeStyle = ink.ink; pen.globalAlpha = 0.75; pen.lineWidth = 0.9;
   for (let i = count; i < 2 * count; i++) { pen.beginPath(); pen.arc(...at(i), 2.6, 0, 7); pen.stroke(); }
   pen.globalAlpha = 1; pen.fillStyle = ink.muted; pen.font = "10.5px system-ui, 'DejaVu Sans', sans-serif";
-  const [low, high] = [mx - span / 2, mx + span / 2].map(tidy), [bottom, top] = [my - span / 2, my + span / 2].map(tidy);
+  const [low, high] = [mx - span / 2, mx + span / 2].map((x) => tidy(x, span)), [bottom, top] = [my - span / 2, my + span / 2].map((x) => tidy(x, span));
   pen.fillText(`↑ ${axes[1]} ${bottom} to ${top}`, 5, 13);
   pen.textAlign = "right";
   pen.fillText(`${axes[0]} ${low} to ${high} →`, size - 5, size - 5);
 }
 
-const tidy = (x) => String(Number(x.toPrecision(2)));
+// Rounded to hundredths of a span, as far as powers of ten go.
+function tidy(x, span) {
+  const unit = 10 ** Math.floor(Math.log10(span / 10));
+  return String(Number((Math.round(x / unit) * unit).toPrecision(6)) || 0);
+}

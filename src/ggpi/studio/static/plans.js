@@ -1,7 +1,7 @@
 // The tree of plans: heads on the left, a row for each plan that starts with them, values with standard errors as bars.
 import { colour } from "./palette.js";
 
-const ROW = 25, WIDTH = 360, BAR = 188, END = 266, VALUE = 356;
+const ROW = 25, WIDTH = 360, BAR = 188, END = 250, VALUE = 356;
 const SPACE = "http://www.w3.org/2000/svg";
 
 function element(name, attributes = {}, text = "") {
