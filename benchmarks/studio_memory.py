@@ -1,6 +1,6 @@
 """The studio's memory while pages paint, play, ask, and come and go.
 
-Each page opens a world, paints a reward now and then, changes depth, samples and planner, plays, asks why, and leaves
+Each page opens a world, paints a reward now and then, changes depth and planner, plays, asks why, and leaves
 after a while for a new page, every second time without a farewell. `planners_left` are those that still live a minute
 after the last page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds.
 `growth_mb_per_hour` is the slope of a straight line through the second half of these numbers: worlds are loaded and
@@ -50,7 +50,7 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
             if rng.random() < 0.05:
                 page.send(type="explain", agent=0, t=0)
             if rng.random() < 0.03:
-                page.send(type="change", samples=rng.choice([50, 100, 200]), planner=rng.choice(PLANNERS))
+                page.send(type="change", planner=rng.choice(PLANNERS))
             page.send(type="play")
             counts["moments"] += watch(page, rng.uniform(0.5, 4.0))
         if rng.random() < 0.5:

@@ -24,7 +24,7 @@ from ggpi.studio.protocol import Change, binary_frame, text_frame
 from ggpi.studio.worlds import World, about
 from ggpi.switching import compositions
 
-DECIDERS = 8
+DECIDERS = 4
 """Agents that a page keeps, each for its settings; those that were used last."""
 
 

@@ -30,7 +30,7 @@ from ggpi.types import Numbers
 Box = tuple[float, float, float, float]
 """x and y of two corners."""
 LANDMARKS = 1_500
-AGENTS = 16
+AGENTS = 6
 """Agents that a world keeps, each for its settings, with their compiled programs."""
 GRAPHS = 4
 """Graphs of the closed loop that are kept, each for one γ and α."""
