@@ -8,6 +8,7 @@ import pytest
 from .conftest import PATIENCE, TOKEN, WORLDS, running
 
 pytest.importorskip("selenium.webdriver", reason="the page is tested with selenium, of the extra dev")
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -44,7 +45,13 @@ class Page:
         return self.browser.execute_script(f"return {script}")
 
     def wait(self, script):
-        WebDriverWait(self.browser, PATIENCE, 0.05).until(lambda browser: self.ask(script))
+        try:
+            WebDriverWait(self.browser, PATIENCE, 0.05).until(lambda browser: self.ask(script))
+        except TimeoutException:
+            said = [
+                self.ask(f"document.getElementById('{name}').textContent") for name in ("error", "status")
+            ]
+            raise AssertionError(f"never {script}; the page says {said}") from None
 
     def find(self, name):
         return self.browser.find_element(By.CSS_SELECTOR, name)
@@ -189,9 +196,14 @@ def test_keys_do_what_buttons_do(page):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everyone_can_use_it(page, theme):
-    """No violation of the rules of axe-core, in any tab."""
+    """No violation of the rules of axe-core, in any tab, with answers in them."""
     page.browser.execute_script(f"localStorage.setItem('theme', '{theme}')")
     page.load()
+    page.click("#why")
+    page.wait("document.querySelectorAll('#explained tbody tr').length > 3")
+    page.click("#tab-models")
+    page.click("#diagnose")
+    page.wait("document.querySelectorAll('#diagnosed canvas').length === 8")
     page.browser.execute_script(AXE.read_text("utf-8"))
     for tab in ("plans", "why", "models", "code", "export"):
         page.click(f"#tab-{tab}")

@@ -41,7 +41,7 @@ function hello({ worlds, replay, film }) {
   document.querySelector('[data-export="mp4"]').hidden = !film;
   $("no-film").hidden = film !== false;
   $("world").replaceChildren(...worlds.map((name) => new Option(name.replaceAll("-", " "), name)));
-  if (replay) { busy(""); complain("A recording: nothing can be changed.", true); return; }
+  if (replay) { busy(""); complain("", true); return; }
   const wanted = new URLSearchParams(location.hash.slice(1)), name = wanted.get("world");
   app.wanted = app.world ? linkFields(app) : wanted;
   link.send("open", { world: app.world?.name ?? (worlds.includes(name) ? name : worlds[0]) });
@@ -242,10 +242,11 @@ function busy(text) {
   else $("status").textContent = "";
 }
 
-function complain(text, isCalm = false) {
+function complain(said, isCalm = false) {
+  const text = said || (app.isReplay ? "A recording: nothing can be changed." : "");
   $("error").hidden = !text;
   $("error").textContent = text;
-  if (text && !isCalm) playing(false);
+  if (said && !isCalm) playing(false);
 }
 
 function connected(state, reason) {
