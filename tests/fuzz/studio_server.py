@@ -42,7 +42,9 @@ class Studio:
         self.address = urlsplit(self.process.stdout.readline().strip())
 
     def page(self) -> ClientConnection:
-        return connect(f"ws://{self.address.netloc}/ws?{self.address.query}", max_size=2**26)
+        return connect(
+            f"ws://{self.address.netloc}/ws?{self.address.query}", max_size=2**26, close_timeout=0.2
+        )
 
     @property
     def health(self) -> dict:
@@ -123,6 +125,7 @@ def main() -> int:
             sent = 0
             while sent < options.cases and time.monotonic() - begun < (options.seconds or np.inf):
                 sent += attack(studio, min(2_000, options.cases - sent), options.seed + sent)
+                print(f"{sent} messages in {time.monotonic() - begun:.0f} s", flush=True)
             left, is_planning = planners_left(studio), plans(studio)
             is_alive = studio.process.poll() is None
         finally:
