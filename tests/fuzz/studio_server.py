@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -23,11 +24,20 @@ from urllib.request import urlopen
 
 import numpy as np
 from studio import make
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
 PAGES, SHARE = 4, 100
 """Pages at the same time, and messages of each; the server closes those that send twice as many at once."""
+
+SERVE = """
+import faulthandler, signal
+from ggpi.cli.main import main
+
+faulthandler.register(signal.SIGUSR1, all_threads=True)
+main(["studio", "--no-open"])
+"""
+"""A studio that writes the stacks of its threads when it gets a signal."""
 
 
 class Studio:
@@ -35,7 +45,7 @@ class Studio:
 
     def __init__(self, errors: Path):
         self.errors = errors
-        command = [sys.executable, "-m", "ggpi", "studio", "--no-open"]
+        command = [sys.executable, "-c", SERVE]
         with errors.open("w") as file:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
         assert self.process.stdout is not None
@@ -49,6 +59,13 @@ class Studio:
     @property
     def health(self) -> dict:
         return json.load(urlopen(f"http://{self.address.netloc}/health", timeout=60))
+
+    @property
+    def answers(self) -> bool:
+        try:
+            return self.health["status"] == "ok"
+        except OSError:
+            return False
 
 
 def visit(studio: Studio, rng: np.random.Generator, share: int) -> int:
@@ -69,6 +86,14 @@ def visit(studio: Studio, rng: np.random.Generator, share: int) -> int:
     return sent
 
 
+def visited(studio: Studio, rng: np.random.Generator, share: int) -> int:
+    """The same, 0 where the studio does not answer."""
+    try:
+        return visit(studio, rng, share)
+    except (OSError, WebSocketException):
+        return 0
+
+
 def message(rng: np.random.Generator) -> str | bytes:
     """A text near the protocol, sometimes as bytes."""
     text = make(rng, Path())
@@ -83,7 +108,8 @@ def attack(studio: Studio, cases: int, seed: int) -> int:
         nonlocal sent
         rng = np.random.default_rng((seed, number))
         while sent < cases:
-            found = visit(studio, rng, 2 * SHARE if rng.random() < 0.1 else SHARE)
+            if not (found := visited(studio, rng, 2 * SHARE if rng.random() < 0.1 else SHARE)):
+                return
             with lock:
                 sent += found
 
@@ -124,9 +150,15 @@ def main() -> int:
         try:
             sent = 0
             while sent < options.cases and time.monotonic() - begun < (options.seconds or np.inf):
+                before = sent
                 sent += attack(studio, min(2_000, options.cases - sent), options.seed + sent)
+                if sent == before or not studio.answers:
+                    studio.process.send_signal(signal.SIGUSR1)
+                    time.sleep(2)
+                    break
                 print(f"{sent} messages in {time.monotonic() - begun:.0f} s", flush=True)
-            left, is_planning = planners_left(studio), plans(studio)
+            answers = studio.answers
+            left, is_planning = (planners_left(studio), plans(studio)) if answers else (-1, False)
             is_alive = studio.process.poll() is None
         finally:
             studio.process.terminate()
@@ -136,7 +168,7 @@ def main() -> int:
     print(
         f"{sent} messages in {took:.0f} s: planners left {left}, still plans: {is_planning}, alive: {is_alive}"
     )
-    print(printed[-2_000:], end="")
+    print(printed[-20_000:], end="")
     return 0 if is_alive and is_planning and not left and "Traceback" not in printed else 1
 
 
