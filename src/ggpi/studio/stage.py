@@ -14,7 +14,7 @@ import numpy as np
 from ggpi.planning.landmarks import interpolation
 from ggpi.progress import reported
 from ggpi.rewards import as_reward
-from ggpi.studio import code, explaining
+from ggpi.studio import code, cores, explaining
 from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.decisions import PLANNERS, Decider, Settings, decide, decider, random_key
 from ggpi.studio.episodes import Episode
@@ -253,7 +253,7 @@ class Stage:
 
 def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) -> Decider:
     """An agent whose programs are compiled; of pages that want the same settings, one compiles and the others wait."""
-    with world.turns[hash(settings) % len(world.turns)]:
+    with cores.in_turn(world.turns[hash(settings) % len(world.turns)]):
         made = world.agents.get(settings)
         if made is None:
             made = decider(world, settings, world.reward(formula))
