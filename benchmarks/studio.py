@@ -1,10 +1,17 @@
-"""The studio: milliseconds from a click to its new plan, the first paint, and twenty pages at once.
+"""The studio: milliseconds from a click to its new plan, the first paint, the ant's frames, and twenty pages at once.
 
 A click is a new formula, sent over the WebSocket; it ends when the moment with the new plan has arrived, which includes
-planning, pictures and the way there and back on this machine. All plans are of depth 2 with 100 samples. `first_paint`
-is what Chromium reports of the page, null where there is none. The load: pages that paint ten times a second for some
-seconds, all in the same world; each frame that a page waits for counts once. Times depend on what else the machine
-does: `load` is its load average before the measurement.
+planning, pictures and the way there and back on this machine. All plans are of depth 2 with 100 samples.
+
+`page`: Chromium opens the page as soon as the server has printed its address. `paint_ms` is the first contentful paint,
+`map_ms` until the map with its reward is there to be painted on, `plan_ms` until the first plan, whose programs are
+compiled meanwhile. `ant`: frames per second of the ant while it plays in real time and plans at every step,
+drawn without a graphics card by the same processor, and simulated seconds per second. Both are null without a browser.
+
+The load: pages that paint ten times a second for some seconds, all in the same world; each frame that a page waits for
+counts once. In the end all of them vanish without a farewell while they play at full speed, and `planners_end_s` is how
+long the last planner lives on. Times depend on what else the machine does: `load` is its load average before the
+measurement.
 
     python benchmarks/studio.py            writes results/studio.json
 """
@@ -15,6 +22,7 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -23,18 +31,42 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from websockets.sync.client import connect
 
 from ggpi.studio.protocol import read_binary
 
+if TYPE_CHECKING:
+    from selenium.webdriver.remote.webdriver import WebDriver
+
 OUT = Path(__file__).parent / "results" / "studio.json"
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
+    "--disable-component-update --disable-sync --enable-unsafe-swiftshader"
 )
-PAINT = "const p = performance.getEntriesByName('first-contentful-paint')[0]; return p ? p.startTime : null"
+WHEN = """
+const done = arguments[0], found = {};
+(function look() {
+  const paint = performance.getEntriesByName("first-contentful-paint")[0];
+  if (paint) found.paint_ms = paint.startTime;
+  if (globalThis.studio?.world && studio.maps[0].scene.shapes.length) found.map_ms ??= performance.now();
+  if (globalThis.studio?.agents[0]?.moments?.length) found.plan_ms ??= performance.now();
+  if (Object.keys(found).length === 3) done(found); else requestAnimationFrame(look);
+})()"""
+PLAY = """
+const [seconds, done] = arguments, { body } = studio, render = body.render.bind(body);
+let frames = 0;
+body.render = () => { frames += 1; render(); };
+document.getElementById("play").click();
+const step = () => studio.agents[0].moments.at(-1).t;
+setTimeout(() => {
+  const [before, first] = [frames, step()];
+  setTimeout(() => done({ frames_per_second: (frames - before) / seconds,
+    seconds_per_second: (step() - first) * studio.world.seconds / seconds }), 1000 * seconds);
+}, 2000);"""
 
 
 @contextlib.contextmanager
@@ -114,11 +146,30 @@ def crowd(address: str, world: str, pages: int, seconds: float) -> dict[str, flo
     return {"pages": pages, "plans_per_second": len(found) / seconds, "median_ms": statistics.median(found)}
 
 
-def first_paint(address: str) -> float | None:
-    """Milliseconds until Chromium has painted the page; None where there is no browser."""
+def vanish(address: str, world: str, pages: int) -> float:
+    """Seconds until the last planner ends, after pages that play at full speed are cut off."""
+    there = urlsplit(address)
+    found = [Page(address, world) for _ in range(pages)]
+    for page in found:
+        page.send(type="change", speed=0, repeat=True)
+        page.send(type="play")
+    for page in found:
+        page.moment()
+    for page in found:
+        page.socket.socket.shutdown(socket.SHUT_RDWR)  # no farewell
+    begun = time.perf_counter()
+    while json.load(urlopen(f"http://{there.netloc}/health"))["planners"]:
+        time.sleep(0.02)
+    return time.perf_counter() - begun
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[WebDriver | None]:
+    """Debian's Chromium without a window; None where there is none."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not (chromium and driver):
-        return None
+        yield None
+        return
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -127,16 +178,27 @@ def first_paint(address: str) -> float | None:
     with tempfile.TemporaryDirectory() as folder:
         for flag in [*FLAGS.split(), f"--user-data-dir={folder}"]:
             options.add_argument(flag)
-        browser = webdriver.Chrome(options=options, service=Service(driver))
+        found = webdriver.Chrome(options=options, service=Service(driver))
+        found.set_script_timeout(300)
+        found.set_window_size(1280, 800)
         try:
-            browser.get(address)
-            for _ in range(100):
-                if (found := browser.execute_script(PAINT)) is not None:
-                    return found
-                time.sleep(0.1)
-            return None
+            yield found
         finally:
-            browser.quit()
+            found.quit()
+
+
+def first_page(chromium: WebDriver, address: str) -> dict[str, float]:
+    """Milliseconds from the request of the page."""
+    chromium.get(address)
+    return chromium.execute_async_script(WHEN)
+
+
+def ant(chromium: WebDriver, address: str, seconds: float) -> dict[str, float]:
+    """Frames of the ant while it plans."""
+    chromium.get("about:blank")
+    chromium.get(f"{address}#world=ant&reward=disc(4,4,0.3)&depth=2&samples=100")
+    chromium.execute_async_script(WHEN)
+    return chromium.execute_async_script(PLAY, seconds)
 
 
 def measure(
@@ -144,10 +206,14 @@ def measure(
 ) -> dict:
     """All numbers."""
     found: dict = {"load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
-    with studio() as (address, _):
-        found["first_paint_ms"] = first_paint(address) if with_browser else None
+    with browser() if with_browser else contextlib.nullcontext() as chromium, studio() as (address, _):
+        found["page"] = chromium and first_page(chromium, address)
+        found["ant"] = chromium and ant(chromium, address, seconds)
+        if chromium:
+            chromium.get("about:blank")
         found["click"] = {world: clicks(address, world, rounds) for world in worlds}
         found["crowd"] = crowd(address, worlds[0], pages, seconds)
+        found["planners_end_s"] = vanish(address, worlds[0], pages)
     return found
 
 

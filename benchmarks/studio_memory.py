@@ -1,7 +1,8 @@
 """The studio's memory while pages paint, play, ask, and come and go.
 
-Each page opens a world, paints a reward now and then, changes depth, plays, asks why, and leaves after a while for
-a new page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds.
+Each page opens a world, paints a reward now and then, changes depth and planner, plays, asks why, and leaves
+after a while for a new page, every second time without a farewell. `planners_left` are those that still live a minute
+after the last page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds.
 `growth_mb_per_hour` is the slope of a straight line through the second half of these numbers: worlds are loaded and
 programs compiled in the first.
 
@@ -13,13 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import socket
 import threading
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import numpy as np
 from studio import Page, studio
+from websockets.exceptions import WebSocketException
 
+from ggpi.studio.decisions import PLANNERS
 from ggpi.studio.protocol import read_binary
 
 OUT = Path(__file__).parent / "results" / "studio-memory.json"
@@ -33,7 +39,7 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
     page = Page(address, rng.choice(WORLDS))
     until = min(end, time.monotonic() + rng.expovariate(1 / STAY))
     with page.stack:
-        page.send(type="change", speed=2.0, repeat=True, second=rng.choice([-1, 1]), depth=rng.choice([1, 2]))
+        page.send(type="change", speed=1.0, repeat=True, second=rng.choice([-1, 1]), depth=rng.choice([1, 2]))
         page.send(type="play")
         while time.monotonic() < until:
             x, y = rng.uniform(-1, 1), rng.uniform(-1, 1)
@@ -43,8 +49,12 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
                 page.send(type=rng.choice(["reset", "pause", "step"]))
             if rng.random() < 0.05:
                 page.send(type="explain", agent=0, t=0)
+            if rng.random() < 0.03:
+                page.send(type="change", planner=rng.choice(PLANNERS))
             page.send(type="play")
-            counts["moments"] += watch(page, rng.uniform(0.2, 2.0))
+            counts["moments"] += watch(page, rng.uniform(0.5, 4.0))
+        if rng.random() < 0.5:
+            page.socket.socket.shutdown(socket.SHUT_RDWR)  # vanishes without a farewell
     counts["visits"] += 1
 
 
@@ -78,16 +88,32 @@ def measure(minutes: float, pages: int, every: float) -> dict:
             while time.monotonic() < end:
                 try:
                     visit(address, rng, end, counts)
-                except (OSError, TimeoutError, AssertionError):
+                except (OSError, TimeoutError, AssertionError, WebSocketException):
                     counts["errors"] += 1
 
         threads = [threading.Thread(target=come_and_go, args=(number,)) for number in range(pages)]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
+            assert urlopen(health_of(address), timeout=60).status == 200  # the server lives
             rows.append((time.monotonic() - begun, resident(process)))
             time.sleep(every)
-    return {"minutes": minutes, "pages": pages, **counts, **summary(rows)}
+        left = planners_left(address)
+    return {"minutes": minutes, "pages": pages, **counts, "planners_left": left, **summary(rows)}
+
+
+def health_of(address: str) -> str:
+    return f"http://{urlsplit(address).netloc}/health"
+
+
+def planners_left(address: str, patience: float = 60.0) -> int:
+    """How many planners there are without pages."""
+    end = time.monotonic() + patience
+    while True:
+        left = json.load(urlopen(health_of(address)))["planners"]
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.5)
 
 
 def summary(rows: list[tuple[float, float]]) -> dict:

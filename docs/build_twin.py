@@ -83,7 +83,9 @@ def _four_rooms(world: World) -> dict[str, Any]:
 
 def _point_mass() -> dict[str, Any]:
     world = catalogue.WORLDS["point-mass"]()
-    agent = code.agent(Settings(2, samples=100), 0.1).replace("depth=2", "depth={depth}")
+    agent = code.agent(Settings(2, samples=100), 0.1, len(world.ghms.policies)).replace(
+        "depth=2", "depth={depth}"
+    )
     python = world.code + agent.replace("100", "{samples}") + code.BEST
     physics = PointMass()
     told = _shared(world, world.body(0).state.tolist(), python)

@@ -68,6 +68,12 @@ def test_committed_results_of_the_studio():
     assert all(world["median_ms"] <= 150 for world in results["click"].values())
 
 
+def test_committed_memory_of_the_studio():
+    """Half an hour of pages that paint and play: the second half adds little."""
+    results = committed("studio-memory")
+    assert results["minutes"] >= 30 and results["end_mb"] < 1.1 * results["half_mb"]
+
+
 def test_committed_results_of_the_jumpy_graph():
     """8 policies, 4,000 landmarks and 16 jumps of each; cost is linear but for the caches of the processor."""
     results = committed("jumpy_graph")

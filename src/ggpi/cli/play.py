@@ -25,7 +25,10 @@ examples:
   ggpi play ant-ghms --reward "formula:disc(2, 2, .5)"              models that come with the package
   ggpi play models --env boat:Boat-v0 --reward features:x=1         import the environment's module first
 """
-FIELDS = ("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal", "env", "first_actions")
+FIELDS = (
+    *("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal", "env", "first_actions"),
+    *("planner", "gamma", "alpha"),
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -61,16 +64,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, metavar="DIR", help="directory of --compare (default: results/compare-MODELS)"
     )
     _add_agent_options(parser)
+    _add_studio_options(parser)
 
 
 def _add_agent_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("planning")
     group.add_argument(
         "--depth",
-        type=int,
+        type=depth,
         default=2,
         metavar="N",
-        help="planning depth; 1 is plain GPI, each extra level adds one policy switch (default: 2)",
+        help="planning depth; 1 is plain GPI, each extra level adds one policy switch; inf is the closed loop, which "
+        "draws jumps between landmarks first (default: 2)",
     )
     group.add_argument(
         "--samples",
@@ -91,6 +96,25 @@ def _add_agent_options(parser: argparse.ArgumentParser) -> None:
         "action, with a model of the next state or with the models of the future; a number: score so many actions of "
         "each policy (default: head)",
     )
+
+
+def _add_studio_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("planning as in ggpi studio")
+    group.add_argument("--planner", metavar="WHICH", help="exhaustive, halving or beam (default: exhaustive)")
+    group.add_argument("--gamma", type=float, metavar="X", help="discount, of models that allow another")
+    group.add_argument(
+        "--alpha", type=float, metavar="X", help="switching probability, of models that allow another"
+    )
+
+
+def depth(text: str) -> int | float:
+    """A whole number, or inf."""
+    if text == "inf":
+        return float("inf")
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a whole number or inf, got {text!r}") from None
 
 
 def run(options: argparse.Namespace, rest: Sequence[str]) -> None:

@@ -43,7 +43,8 @@ class PlayConfig:
 
     reward: str
     """In words, see `ggpi.rewards.text`."""
-    depth: int = 2
+    depth: int | float = 2
+    """inf is the closed loop."""
     samples: int = 100
     episodes: int = 5
     max_steps: int = 1000
@@ -54,6 +55,16 @@ class PlayConfig:
     """The environment with its module, such as boat:Boat-v0, if that has to be imported."""
     first_actions: str | None = None
     """head, all, step or a number; see `ggpi.GGPIAgent`."""
+    planner: str | None = None
+    """exhaustive, halving or beam."""
+    gamma: float | None = None
+    alpha: float | None = None
+
+    @property
+    def is_of_studio(self) -> bool:
+        """Whether the agent is one that only the studio makes."""
+        named = (self.planner, self.gamma, self.alpha)
+        return self.depth == float("inf") or any(value is not None for value in named)
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,10 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
     if video is not None:
         check_film_name(video)
     world, ghms, reward, terminal = _prepared(models, config)
-    agent = _agent(ghms, reward, config, terminal, config.depth)
+    if config.is_of_studio:
+        agent = as_in_studio(models, reward, config)
+    else:
+        agent = _agent(ghms, reward, config, terminal, int(config.depth))
     with progress(config.episodes, "playing") as advance, _filming(world, video) as (env, add):
         episodes = []
         with warnings.catch_warnings():
@@ -90,8 +104,10 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
 
 def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
     """Base policies, random switching and agents up to the given depth on the same episodes, as a table."""
+    if config.is_of_studio:
+        raise ValueError("--compare takes neither --depth inf nor --planner, --gamma and --alpha")
     world, ghms, reward, terminal = _prepared(models, config)
-    depths = range(1, config.depth + 1)
+    depths = range(1, int(config.depth) + 1)
     agents = {
         f"GGPI depth {m}" if m > 1 else "GPI": _agent(ghms, reward, config, terminal, m) for m in depths
     }
@@ -135,6 +151,25 @@ def _agent(
         first_actions=first_actions,
         terminal=terminal,
     )
+
+
+def as_in_studio(models: Path, reward: Reward, config: PlayConfig) -> GGPIAgent:
+    """The agent that the page has for the same settings."""
+    from ggpi.studio.decisions import PLANNERS, Settings, decider
+    from ggpi.studio.fitted import fitted_world
+
+    if config.terminal or config.first_actions:
+        raise ValueError(
+            "--depth inf, --planner, --gamma and --alpha take neither --terminal nor --first-actions"
+        )
+    planner = config.planner or PLANNERS[0]
+    if planner not in PLANNERS:
+        raise ValueError(f"--planner is one of {', '.join(PLANNERS)}, got {planner!r}")
+    depth = 0 if config.depth == float("inf") else int(config.depth)
+    if depth < 1 and config.depth != float("inf"):
+        raise ValueError(f"depth is at least 1, got {depth}")
+    settings = Settings(depth, planner, config.samples, config.gamma, config.alpha)
+    return decider(fitted_world(models, env=config.env), settings, reward).agent
 
 
 def run_episode(

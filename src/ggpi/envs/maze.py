@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 
 from ggpi.data import StateSpec
 from ggpi.envs.environment import GymEnv, GymVectorEnv
+from ggpi.envs.pool import rolled_out
 
 RADIUS = 0.1
 FASTEST = 5.0
@@ -119,14 +120,12 @@ class PointMaze:
         self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator | None = None
     ) -> np.ndarray:
         """One step of each state [n, 4]."""
-        from mujoco.rollout import rollout
-
         model, data = self._simulators
         moving = np.insert(np.asarray(states, float), 0, 0.0, axis=1)  # MuJoCo's states begin with the time
         pushes = np.clip(np.asarray(actions, float), -1, 1)[:, None]
         for _ in range(self.repeat if len(moving) else 0):
             moving[:, 3:] = np.clip(moving[:, 3:], -FASTEST, FASTEST)
-            moving = np.asarray(rollout(model, data, moving, pushes, persistent_pool=True)[0])[:, 0]
+            moving = rolled_out(model, data, moving, pushes)[:, 0]
         return moving[:, 1:]
 
     @cached_property

@@ -21,6 +21,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from ggpi.data import StateSpec
+from ggpi.envs.pool import rolled_out
 
 STRIDE = 0.2
 """How far an action of 1 moves the ball."""
@@ -79,14 +80,10 @@ class Ball:
         return places
 
     def step(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        from mujoco.rollout import rollout
-
         physics = np.zeros((len(states), 5))  # time, place, velocity
         physics[:, 1:3] = states + STRIDE * np.clip(actions, -1, 1)
         still = np.zeros((len(states), self.substeps, 2))
-        return np.asarray(rollout(self.model, self._data, physics, still, persistent_pool=True)[0])[
-            :, -1, 1:3
-        ]
+        return rolled_out(self.model, self._data, physics, still)[:, -1, 1:3]
 
     @cached_property
     def _data(self) -> list[Any]:

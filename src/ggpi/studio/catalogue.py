@@ -47,7 +47,11 @@ WORLDS: Mapping[str, Make] = {
     "point-mass": directory("point-mass-ghms", "point-mass"),
     "maze": directory("maze-ghms", "maze"),
     "ant": directory("ant-ghms", "ant"),
-} | ({name: ogbench_maze(name) for name in MAZES} if find_spec("ogbench") else {})
+} | (
+    {name: ogbench_maze(name) for name in MAZES if name.startswith("pointmaze")}
+    if find_spec("ogbench")
+    else {}
+)
 """Those that come with the package, and OGBench's where it is installed."""
 
 

@@ -6,7 +6,8 @@ import shlex
 
 import numpy as np
 
-from ggpi.studio.decisions import Settings
+from ggpi.planning import SequentialHalving
+from ggpi.studio.decisions import Settings, planner_of
 from ggpi.studio.worlds import World
 
 HEAD = "import jax\nimport numpy as np\n\nimport ggpi\n\n"
@@ -29,25 +30,39 @@ def python(world: World, settings: Settings, formula: str, state: np.ndarray) ->
         made = made.replace("{" + name + "}", value)
     if world.ghms.network is not None and (settings.gamma or settings.alpha):
         made += f"ghms   = ghms.with_gamma({ghms.gamma:g}).with_alpha({float(alpha)!r})\n"
-    return HEAD + made + agent(settings, float(alpha)) + BEST
+    made += (
+        agent(settings, float(alpha), len(ghms.policies))
+        if settings.depth
+        else closed(world, settings, alpha)
+    )
+    return HEAD + made + BEST
 
 
-def agent(settings: Settings, alpha: float) -> str:
+def closed(world: World, settings: Settings, alpha: float) -> str:
+    """The lines that make an agent in the closed loop, and its plan."""
+    count = f"min({world.num_landmarks}, len(np.unique(states, axis=0)))"
+    options = "".join(f", {name}={value}" for name, value in world.graph_options.items())
+    return (
+        f"{world.landmarks_code}"
+        f"count  = {count}\n"
+        f"graph  = ggpi.jumpy_graph(ghms, states, num_landmarks=count, alpha={float(alpha)!r}{options}, "
+        "key=jax.random.key(0))\n"
+        f'agent  = ggpi.GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples={settings.samples})\n'
+        "plan   = agent.plan(state, key=jax.random.key(0))\n"
+    )
+
+
+def agent(settings: Settings, alpha: float, num_policies: int) -> str:
     """The lines that make the agent and its plan."""
     options = f"num_samples={settings.samples}"
-    if settings.depth == 0:
-        return (
-            "graph  = ggpi.jumpy_graph(ghms, states, key=jax.random.key(0))  # states: an array of visited ones\n"
-            f'agent  = ggpi.GGPIAgent(ghms, reward, depth="inf", graph=graph, {options})\n'
-            "plan   = agent.plan(state, key=jax.random.key(0))\n"
-        )
     if settings.planner == "beam":
         search = f"BeamSearch(depth={settings.depth}, alphas={alpha!r}, num_samples={settings.samples})"
         options = f"planner=ggpi.planning.{search}"
     else:
         options = f'depth={settings.depth}, {options}, first_actions="head"'
-    if settings.planner == "halving":
-        options += ", planner=ggpi.planning.SequentialHalving(2000)"
+    planner = planner_of(settings, num_policies, alpha)
+    if isinstance(planner, SequentialHalving):
+        options += f", planner=ggpi.planning.SequentialHalving({planner.budget})"
     return (
         f"agent  = ggpi.GGPIAgent(ghms, reward, {options})\n"
         "plan   = agent.plan(state, key=jax.random.key(0))\n"
@@ -55,11 +70,17 @@ def agent(settings: Settings, alpha: float) -> str:
 
 
 def command(world: World, settings: Settings, formula: str) -> str:
-    """The command that plays episodes with these settings; empty where there is none."""
-    own = world.ghms.gamma, world.ghms.alphas[0]
-    is_own = (settings.gamma or own[0], settings.alpha or own[1]) == own
-    if world.directory is None or settings.depth == 0 or settings.planner != "exhaustive" or not is_own:
+    """The command that plays episodes with these settings; empty for worlds that are no directory of `ggpi fit`."""
+    if world.directory is None:
         return ""
     reward = shlex.quote(f"formula:{formula}")
     words = f"ggpi play {shlex.quote(world.directory)} --reward {reward}"
-    return f"{words} --depth {settings.depth} --samples {settings.samples}"
+    words += f" --depth {settings.depth or 'inf'} --samples {settings.samples}"
+    if settings.depth and settings.planner != "exhaustive":
+        words += f" --planner {settings.planner}"
+    own = world.ghms
+    if settings.gamma not in (None, own.gamma):
+        words += f" --gamma {settings.gamma:g}"
+    if settings.alpha not in (None, own.alphas[0]):
+        words += f" --alpha {settings.alpha:g}"
+    return words

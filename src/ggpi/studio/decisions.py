@@ -160,8 +160,8 @@ def _shortened(policies: list[int]) -> list[int]:
     return policies
 
 
-def _first(part: Any) -> np.ndarray:
-    """Of the only state of a batch."""
+def _first(part: Any) -> Any:
+    """Of the only state of a batch: an array, or a number."""
     return np.asarray(part)[0]
 
 

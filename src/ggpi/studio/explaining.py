@@ -32,6 +32,8 @@ from ggpi.switching import GSPs, compositions
 from ggpi.types import Key
 
 PAIRED, SIMULATED, SHOWN = 400, 64, 12
+MOST = 20
+"""Sets of at most so many plans are simulated as a whole, which compiles once."""
 FUTURES = 160
 """Samples of each model, and true futures beside them."""
 
@@ -56,13 +58,15 @@ def explain(
     named = {gsp.policies: i for i, gsp in enumerate(gsps)}
     own = named.get(followed, int(mean.argmax()))
     order = [own, *(i for i in np.argsort(-mean, kind="stable").tolist() if i != own)][:SHOWN]
-    true = simulated(world, agent, GSPs(tuple(gsps[i] for i in order)), state, simulation_key)
+    asked = list(range(len(gsps))) if len(gsps) <= MOST else sorted(order)
+    true = simulated(world, agent, GSPs(tuple(gsps[i] for i in asked)), state, simulation_key)
     rows = []
-    for place, i in enumerate(order):
+    for i in order:
         apart = samples[own] - samples[i]
         row = {"policies": list(gsps[i].policies), "value": float(mean[i]), "chosen": i == own}
         row |= {"difference": float(apart.mean()), "stderr": float(apart.std() / np.sqrt(len(apart) - 1))}
         if true is not None:
+            place = asked.index(i)
             row |= {"true": float(true[0][place]), "true_stderr": float(true[1][place])}
         rows.append(row)
     is_exact = isinstance(agent.ghms.sampler(), TableSampler)

@@ -19,7 +19,6 @@ from ggpi.envs.environment import Confined, Environment, GymEnv, GymVectorEnv
 from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler
-from ggpi.lab.ant.models import transitions
 from ggpi.lab.fit_directory import World as Directory
 from ggpi.lab.fit_directory import read_models, read_world, shipped, trusted
 from ggpi.lab.maze.tasks import targets_by_turns
@@ -31,6 +30,16 @@ from ggpi.studio.worlds import Box, World
 ANT, ANT_STEP = "ggpi/SparseAnt-v0", 0.12
 COLLECTED = 20_000
 """Transitions whose states may become landmarks."""
+ANT_LANDMARKS = f"""\
+from ggpi.lab.ant.models import transitions
+states = transitions({COLLECTED}, 0).state
+"""
+LANDMARKS = """\
+import gymnasium
+world  = gymnasium.make({env}).unwrapped.environment
+envs   = ggpi.envs.GymVectorEnv(world, 64, 60)
+states = ggpi.collect(envs, ghms.policies, {count}, switch_every=30, seed=0).state
+"""
 CODE = """\
 ghms   = {load}
 reward = ggpi.rewards.formula({formula}, {names})
@@ -53,7 +62,7 @@ def fitted_world(directory: Path, name: str | None = None, env: str | None = Non
     if about.env == ANT:
         return _ant(world)
     inner = about.make().unwrapped
-    return _confined(world, inner.environment) if isinstance(inner, GymEnv) else world
+    return _confined(world, inner.environment, about) if isinstance(inner, GymEnv) else world
 
 
 def _plain(about: Directory, ghms: GHMs, place: Path, said: Path, name: str) -> World:
@@ -80,6 +89,7 @@ def _plain(about: Directory, ghms: GHMs, place: Path, said: Path, name: str) -> 
         plane=plane,
         landmarks=None if states is None else lambda: states,
         code=CODE.replace("{load}", load),
+        landmarks_code=f'states = ggpi.data.read_npz("{place / "data.npz"}").state\n',
         directory=str(said),
     )
 
@@ -95,6 +105,11 @@ def _ant(world: World) -> World:
         qpos[:2] = x, y
         return observe(qpos, np.zeros(14))
 
+    def landmarks() -> np.ndarray:
+        from ggpi.lab.ant.models import transitions
+
+        return transitions(COLLECTED, 0).state
+
     return replace(
         world,
         bounds=(-5.0, -5.0, 5.0, 5.0),
@@ -103,12 +118,13 @@ def _ant(world: World) -> World:
         dynamics=dynamics,
         at=at,
         seconds=ANT_STEP,
-        landmarks=lambda: transitions(COLLECTED, 0).state,
+        landmarks=landmarks,
+        landmarks_code=ANT_LANDMARKS,
         geometry=ant_geometry(),
     )
 
 
-def _confined(world: World, environment: Environment) -> World:
+def _confined(world: World, environment: Environment, about: Directory) -> World:
     """A world of `ggpi.envs`, whose step is a function of arrays."""
     space, size = environment.observation_space, environment.spec.size
     low, high = space.low[list(world.plane)], space.high[list(world.plane)]
@@ -139,7 +155,9 @@ def _confined(world: World, environment: Environment) -> World:
         return collect(envs, world.ghms.policies, COLLECTED, switch_every=30, seed=0).state
 
     made = replace(world, bounds=bounds, walls=walls, formula=first, body=body, at=at)
-    return replace(made, dynamics=lambda: environment, landmarks=landmarks)
+    options = "".join(f", {name}={value!r}" for name, value in about.options.items())
+    lines = LANDMARKS.replace("{env}", f'"{about.env}"{options}').replace("{count}", str(COLLECTED))
+    return replace(made, dynamics=lambda: environment, landmarks=landmarks, landmarks_code=lines)
 
 
 def _middle(ghms: GHMs, plane: tuple[int, int]) -> np.ndarray:

@@ -58,6 +58,7 @@ def grid_world() -> World:
         relearn=models,
         landmarks=lambda: np.arange(mdp.num_states),
         code=CODE,
+        landmarks_code="states   = np.arange(mdp.num_states)\n",
     )
 
 

@@ -22,6 +22,11 @@ from ggpi.studio.worlds import World
 
 COLLECTED, LANDMARKS = 100_000, 3_000
 """Transitions whose states may become landmarks, and how many do."""
+STATES = """\
+from ggpi.envs.ogbench_maze import OGBenchMaze
+envs   = ggpi.envs.GymVectorEnv(OGBenchMaze("{name}"), 256, 200)
+states = ggpi.collect(envs, ghms.policies, {count}, switch_every=80, seed=0).state
+"""
 
 
 class _InTurn:
@@ -89,4 +94,5 @@ def ogbench_world(name: str) -> World:
         landmarks=landmarks,
         num_landmarks=LANDMARKS,
         code=CODE.replace("{load}", f'ggpi.load("{place}/models").with_alpha({{alpha}})'),
+        landmarks_code=STATES.replace("{name}", name).replace("{count}", str(COLLECTED)),
     )

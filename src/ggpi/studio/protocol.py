@@ -17,7 +17,7 @@ the header with spaces up to a multiple of four bytes, and the arrays that `head
     settings  the settings in force, and the code that does the same: python, command
     moment    binary: a moment of an episode: place, return, plans; arrays places [n, 2], poses [frames, shapes, 7]
     rewards   binary: the reward on the map: places [n, 2], values [n], and the size of a cell
-    values    binary: V on the map, in the closed loop; without arrays elsewhere
+    values    binary: V on the map of an agent, in the closed loop; without arrays elsewhere
     tally     how many episodes of each agent have met the reward
     explained, diagnosed                              answers
     status    text: what takes long; empty when it is done

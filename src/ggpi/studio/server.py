@@ -10,9 +10,11 @@ import asyncio
 import itertools
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -28,7 +30,8 @@ from ggpi.studio.catalogue import WORLDS, Catalogue, Make
 from ggpi.studio.outbox import Frame, Outbox
 from ggpi.studio.protocol import LARGEST, VERSION, ProtocolError, read, text_frame
 from ggpi.studio.recording import Recording, read_recording
-from ggpi.studio.session import Session
+from ggpi.studio.session import PLANNER, Session
+from ggpi.studio.stage import warm
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -79,6 +82,7 @@ def app(
     made.post("/film")(studio.film)
     made.websocket("/ws")(studio.converse)
     made.mount("/static", StaticFiles(directory=STATIC))
+    made.state.catalogue, made.state.warm = studio.catalogue, partial(warm, studio.catalogue)
     return made
 
 
@@ -112,8 +116,9 @@ class _Studio:
         return response
 
     async def health(self) -> dict[str, object]:
-        """For those who watch the server: whether it answers, and how many pages are open."""
-        return {"status": "ok", "version": VERSION, "sessions": len(self.sessions)}
+        """For those who watch the server: whether it answers, and how many pages and their planners there are."""
+        planners = sum(thread.name == PLANNER for thread in threading.enumerate())
+        return {"status": "ok", "version": VERSION, "sessions": len(self.sessions), "planners": planners}
 
     async def page(self, token: str | None = None) -> Response:
         """The page, for those who know the token."""

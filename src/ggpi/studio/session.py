@@ -6,14 +6,14 @@ sessions plan at the same time as there are cores; the others wait for their tur
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 
+from ggpi.studio import cores
 from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.outbox import Outbox
 from ggpi.studio.protocol import (
@@ -30,9 +30,8 @@ from ggpi.studio.protocol import (
 )
 from ggpi.studio.stage import Stage
 
-CORES = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
-PATIENCE = 0.25
-"""Seconds that a thread waits for a message before it looks whether its page is still there."""
+PLANNER = "studio planner"
+"""The name of the threads."""
 EXPECTED = (ValueError, TypeError, ArithmeticError, OSError, ImportError, IndexError, KeyError)
 """Errors of the user's; others are also printed, as they are ours."""
 
@@ -44,7 +43,7 @@ class Session:
         self.outbox, self.stage = outbox, Stage(catalogue, outbox)
         self.inbox: queue.Queue[Message | None] = queue.Queue(256)
         self.closed = threading.Event()
-        self.thread = threading.Thread(target=self.run, name="studio planner", daemon=True)
+        self.thread = threading.Thread(target=self.run, name=PLANNER, daemon=True)
 
     def take(self, message: Message) -> bool:
         """A message of the page; False if too many are waiting."""
@@ -64,17 +63,14 @@ class Session:
         """The planner's thread."""
         while not self.closed.is_set():
             for message in self.waiting():
-                with self.shown(self.stage.complain), CORES:
-                    self.apply(message)
-            if self.stage.is_busy and not self.closed.is_set():
-                with self.shown(self.stage.stop), CORES:
-                    self.stage.plan_and_move()
+                self.work(partial(self.apply, message), self.stage.complain)
+            if self.stage.is_busy:
+                self.work(self.stage.plan_and_move, self.stage.stop)
 
-    @contextmanager
-    def shown(self, say: Callable[[str], None]) -> Iterator[None]:
-        """The page shows an error, and the session continues."""
+    def work(self, task: Callable[[], None], say: Callable[[str], None]) -> None:
+        """Does something for the page if it is still there; the page shows an error, and the session continues."""
         try:
-            yield
+            cores.work(task, self.closed.is_set)
         except Exception as error:
             if not isinstance(error, EXPECTED):
                 traceback.print_exc()
@@ -82,7 +78,7 @@ class Session:
 
     def waiting(self) -> list[Message]:
         """All messages, after a wait for the first one if there is nothing to do."""
-        wait = max(self.stage.due - time.monotonic(), 0.0) if self.stage.is_busy else PATIENCE
+        wait = max(self.stage.due - time.monotonic(), 0.0) if self.stage.is_busy else cores.PATIENCE
         wait = 0.0 if self.stage.is_stale else wait
         found: list[Message] = []
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +14,18 @@ import numpy as np
 from ggpi.planning.landmarks import interpolation
 from ggpi.progress import reported
 from ggpi.rewards import as_reward
-from ggpi.studio import code, explaining
+from ggpi.studio import code, cores, explaining
 from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.decisions import PLANNERS, Decider, Settings, decide, decider, random_key
 from ggpi.studio.episodes import Episode
+from ggpi.studio.latest import Latest
 from ggpi.studio.outbox import Outbox
 from ggpi.studio.protocol import Change, binary_frame, text_frame
 from ggpi.studio.worlds import World, about
 from ggpi.switching import compositions
+
+DECIDERS = 4
+"""Agents that a page keeps, each for its settings; those that were used last."""
 
 
 class Stage:
@@ -33,7 +39,7 @@ class Stage:
         self.episodes: list[Episode] = []
         self.seed = 0
         self.tally: list[dict[str, int]] = []
-        self.deciders: dict[Settings, Decider] = {}
+        self.deciders = Latest[Settings, Decider](DECIDERS)
         self.is_stale, self.due = False, 0.0
 
     @property
@@ -63,7 +69,7 @@ class Stage:
         self.world, self.formula = world, world.formula
         self.settings = Settings(world.depth, samples=world.samples)
         self.second = -1
-        self.deciders, self.is_playing, self.seed = {}, False, 0
+        self.deciders, self.is_playing, self.seed = Latest(DECIDERS), False, 0
         self.outbox.put(text_frame("world", **about(world), planners=PLANNERS))
         self.begin(0)
         self.say("status", text="")
@@ -100,11 +106,9 @@ class Stage:
         if message.second is not None and message.second != self.second:
             self.second = message.second
             self.begin(self.seed)
-        self.deciders = (
-            {own: made.with_reward(world.reward(formula)) for own, made in self.deciders.items()}
-            if message.formula is not None
-            else self.deciders
-        )
+        if message.formula is not None:
+            reward = world.reward(formula)
+            self.deciders.update(lambda made: made.with_reward(reward))
         self.tell_settings()
 
     def tell_settings(self) -> None:
@@ -152,14 +156,13 @@ class Stage:
     def decider_of(self, agent: int) -> Decider:
         """The agent itself, made when it is first needed."""
         world, settings = self.opened(), self.settings_of(agent)
-        if settings not in self.deciders:
+        if (made := self.deciders.get(settings)) is None:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
             with reported(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
-                made = decider(world, settings, world.reward(self.formula))
-            decide(made, world, self.episodes[agent].body.state, key=random_key(0, 0, 0))  # compiles
-            self.deciders[settings] = made
-        return self.deciders[settings]
+                made = prepared(world, settings, self.formula, self.episodes[agent].body.state)
+            self.deciders.put(settings, made)
+        return made
 
     def plan_and_move(self) -> None:
         """Plans that are out of date, or one step if it is time for it."""
@@ -213,21 +216,15 @@ class Stage:
         self.outbox.put(binary_frame("rewards", arrays, formula=self.formula, size=size), "rewards")
 
     def show_values(self) -> None:
-        """V on the map, where an agent plans in the closed loop."""
+        """V on the map of each agent that plans in the closed loop."""
         world = self.opened()
-        chosen = [
-            self.decider_of(i).agent for i in range(len(self.episodes)) if self.settings_of(i).depth == 0
-        ]
-        if not chosen:
-            self.outbox.put(binary_frame("values", {}), "values")
-            return
-        graph, (states, size) = chosen[0].graph, world.raster
-        assert graph is not None
-        v = graph.solve(as_reward(chosen[0].reward))
-        rows, apart = graph.atlas.nearest(jnp.asarray(states))
-        found = np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))
-        arrays = {"places": world.place(states), "values": found}
-        self.outbox.put(binary_frame("values", arrays, size=size), "values")
+        for i in range(len(self.episodes)):
+            arrays: dict[str, np.ndarray] = {}
+            fields: dict[str, Any] = {"agent": i}
+            if self.settings_of(i).depth == 0:
+                states, fields["size"] = world.raster
+                arrays = {"places": world.place(states), "values": _values(self.decider_of(i), states)}
+            self.outbox.put(binary_frame("values", arrays, **fields), f"values {i}")
 
     def explain(self, agent: int, t: int) -> None:
         """The plans of an earlier moment, compared."""
@@ -252,3 +249,37 @@ class Stage:
         rows, places = explaining.diagnose(world, ghms, self.episodes[0].body.state)
         self.outbox.put(binary_frame("diagnosed", {"places": places}, models=rows))
         self.say("status", text="")
+
+
+def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) -> Decider:
+    """An agent whose programs are compiled; of pages that want the same settings, one compiles and the others wait."""
+    with cores.in_turn(world.turns[hash(settings) % len(world.turns)]):
+        made = world.agents.get(settings)
+        if made is None:
+            made = decider(world, settings, world.reward(formula))
+            decide(made, world, state, key=random_key(0, 0, 0))
+            world.agents.put(settings, made)
+            _return_memory()
+    return made.with_reward(world.reward(formula))
+
+
+def _return_memory() -> None:
+    """What compilers have freed goes back to the system, where the C library can do that."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def warm(catalogue: Catalogue) -> None:
+    """Prepares the first world, so that its page need not wait."""
+    world = catalogue.open(catalogue.names[0])
+    settings = Settings(world.depth, samples=world.samples)
+    prepared(world, settings, world.formula, world.body(0).state)
+
+
+def _values(chosen: Decider, states: np.ndarray) -> np.ndarray:
+    """V of states, between landmarks."""
+    graph = chosen.agent.graph
+    assert graph is not None
+    v = graph.solve(as_reward(chosen.agent.reward))
+    rows, apart = graph.atlas.nearest(jnp.asarray(states))
+    return np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))

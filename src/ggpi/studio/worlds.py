@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -24,11 +24,16 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.rewards import Formula, Reward, read_formula
 from ggpi.studio.bodies import Body
+from ggpi.studio.latest import Latest
 from ggpi.types import Numbers
 
 Box = tuple[float, float, float, float]
 """x and y of two corners."""
 LANDMARKS = 1_500
+AGENTS = 6
+"""Agents that a world keeps, each for its settings, with their compiled programs."""
+GRAPHS = 4
+"""Graphs of the closed loop that are kept, each for one γ and α."""
 RASTER = 48
 """Cells of a map of values along its longer side."""
 
@@ -63,6 +68,7 @@ class World:
         num_landmarks: how many it chooses.
         relearn: exact models for another γ and α.
         code: Python that makes `ghms`, `reward` and `state`.
+        landmarks_code: Python that makes `states`, the `landmarks`.
         directory: the directory of `ggpi fit`, for commands.
         geometry: shapes of a body in three dimensions.
     """
@@ -87,9 +93,18 @@ class World:
     landmarks: Callable[[], np.ndarray] | None = None
     num_landmarks: int = LANDMARKS
     code: str = ""
+    landmarks_code: str = ""
     directory: str | None = None
     geometry: list[dict[str, Any]] | None = None
-    _graphs: dict[tuple[float, float], JumpyGraph] = field(default_factory=dict, repr=False)
+    turns: tuple[threading.Lock, ...] = field(
+        default_factory=lambda: tuple(threading.Lock() for _ in range(16)), repr=False
+    )
+    """Who prepares agents, one at a time for the same settings."""
+    agents: Latest[Any, Any] = field(default_factory=partial(Latest, AGENTS), repr=False)
+    """Agents by their settings, from which those of pages are made."""
+    _graphs: Latest[tuple[float, float], JumpyGraph] = field(
+        default_factory=partial(Latest, GRAPHS), repr=False
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def place(self, states: Numbers) -> Float[np.ndarray, "*b 2"]:
@@ -125,19 +140,23 @@ class World:
             raise ValueError(f"these models are of γ = {own.gamma:g} and α in {list(own.alphas)}")
         return own
 
+    @property
+    def graph_options(self) -> dict[str, int]:
+        """States of a finite MDP are landmarks themselves."""
+        return {} if self.places is None else {"num_neighbours": 1, "num_jumps": 128}
+
     def graph(self, ghms: GHMs, alpha: float) -> JumpyGraph:
-        """Jumps between landmarks, made once for all sessions."""
+        """Jumps between landmarks, made once for all sessions; the graphs that were used last are kept."""
         if self.landmarks is None:
             raise ValueError("this world has no landmarks for the closed loop; choose a depth of 1, 2 or 3")
         with self._lock:
-            if (ghms.gamma, alpha) not in self._graphs:
+            if (found := self._graphs.get((ghms.gamma, alpha))) is None:
                 states = self.landmarks()
                 count = min(self.num_landmarks, len(np.unique(states, axis=0)))
-                options: dict[str, Any] = {"num_landmarks": count, "alpha": alpha}
-                if self.places is not None:
-                    options |= {"num_neighbours": 1, "num_jumps": 128}
-                self._graphs[ghms.gamma, alpha] = jumpy_graph(ghms, states, key=jax.random.key(0), **options)
-            return self._graphs[ghms.gamma, alpha]
+                options: dict[str, Any] = {"num_landmarks": count, "alpha": alpha, **self.graph_options}
+                found = jumpy_graph(ghms, states, key=jax.random.key(0), **options)
+                self._graphs.put((ghms.gamma, alpha), found)
+            return found
 
     @cached_property
     def raster(self) -> tuple[np.ndarray, float]:

@@ -1,5 +1,7 @@
 """PointMaze as a world: the same physics as gymnasium-robotics', no goal, and policies that know directions."""
 
+import threading
+
 import gymnasium
 import numpy as np
 import pytest
@@ -124,3 +126,22 @@ def test_mazes_that_are_none(maze):
         PointMaze(maze).free  # noqa: B018 - computed when asked for
     with pytest.raises(ValueError, match="at least 1, got 0"):
         PointMaze(repeat=0)
+
+
+def test_threads_may_step_at_once():
+    """They take turns in MuJoCo's pool: without them the process ends, or balls get the places of others."""
+    worlds, rng = (PointMaze("UMaze"), PointMaze("Medium")), np.random.default_rng(0)
+    states = [world.start(16, rng) for world in worlds]
+    actions, wrong = rng.uniform(-1, 1, (16, 2)), []
+    expected = [world.step(state, actions) for world, state in zip(worlds, states, strict=True)]
+
+    def step(i):
+        for _ in range(20):
+            wrong.extend(np.flatnonzero(worlds[i].step(states[i], actions) != expected[i]))
+
+    threads = [threading.Thread(target=step, args=(i % 2,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -3,11 +3,16 @@
 import contextlib
 import io
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ggpi.cli.main import parser
+from ggpi.cli.play import FIELDS
+from ggpi.cli.play_episodes import PlayConfig, as_in_studio
+from ggpi.lab.fit_directory import read_world, shipped
+from ggpi.rewards.text import read_reward
 from ggpi.studio import code
 from ggpi.studio.catalogue import Catalogue, directory
 from ggpi.studio.decisions import Settings, decide, decider, random_key
@@ -24,6 +29,9 @@ WORLD_OF_ONE_NETWORK = directory("maze-ghms", "maze")
         ("four-rooms", Settings(1, samples=300), "disc(11, 2, 0.6)"),
         ("four-rooms", Settings(1, samples=300, gamma=0.8, alpha=0.25), "disc(11, 2, 0.6) - box(1, 1, 2, 2)"),
         ("point-mass", Settings(1, samples=40), "x"),
+        pytest.param("four-rooms", Settings(0, samples=300), "disc(11, 2, 0.6)", marks=pytest.mark.slow),
+        pytest.param("point-mass", Settings(0, samples=40), "x", marks=pytest.mark.slow),
+        pytest.param("point-mass", Settings(1, "halving", 40), "x", marks=pytest.mark.slow),
     ],
 )
 def test_the_code_plans_as_the_page(name, settings, formula):
@@ -47,18 +55,49 @@ def test_the_command_is_understood():
     assert (str(options.models), options.depth, options.samples) == ("point-mass-ghms", 2, 50)
 
 
-def test_a_finite_mdp_and_the_closed_loop_have_no_command():
+def test_a_finite_mdp_has_no_command():
     assert code.command(CATALOGUE.open("four-rooms"), Settings(2), "x") == ""
-    assert code.command(CATALOGUE.open("point-mass"), Settings(0), "x") == ""
-    assert code.command(CATALOGUE.open("point-mass"), Settings(2, "halving"), "x") == ""
 
 
-def test_another_gamma_is_in_the_code_and_has_no_command():
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings(0), ["--depth", "inf", "--samples", "100"]),
+        (Settings(0, "halving"), ["--depth", "inf", "--samples", "100"]),
+        (Settings(2, "halving"), ["--depth", "2", "--samples", "100", "--planner", "halving"]),
+        (Settings(3, "beam", 40), ["--depth", "3", "--samples", "40", "--planner", "beam"]),
+    ],
+)
+def test_planners_and_the_closed_loop_have_commands(settings, words):
+    line = code.command(CATALOGUE.open("point-mass"), settings, "x")
+    assert shlex.split(line) == ["ggpi", "play", "point-mass-ghms", "--reward", "formula:x", *words]
+
+
+def test_another_gamma_is_in_the_code_and_in_the_command():
     pytest.importorskip("mujoco", reason="the maze needs MuJoCo")
     world, settings = WORLD_OF_ONE_NETWORK(), Settings(2, gamma=0.9, alpha=0.2)
-    assert world.ghms.network is not None and code.command(world, Settings(2), "x")
-    assert code.command(world, settings, "x") == ""
+    assert world.ghms.network is not None and "--gamma" not in code.command(world, Settings(2), "x")
+    assert code.command(world, settings, "x").endswith("--gamma 0.9 --alpha 0.2")
     assert "ghms.with_gamma(0.9).with_alpha(0.2)" in code.python(world, settings, "x", world.body(0).state)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [Settings(0), Settings(1, "halving", 40)])
+def test_the_command_has_the_agent_of_the_page(settings):
+    """The same values of the same plans with the same key, from a reward that the command reads."""
+    world = CATALOGUE.open("point-mass")
+    options, _ = parser().parse_known_args(shlex.split(code.command(world, settings, "x"))[1:])
+    config = PlayConfig(**{name: getattr(options, name) for name in FIELDS})
+    agent = as_in_studio(options.models, read_reward(options.reward, world_spec()), config)
+    state, key = world.body(0).state, random_key(0, 0, 0)
+    own = decider(world, settings, world.reward("x")).agent
+    one, two = agent.plan(state, key=key), own.plan(state, key=key)
+    np.testing.assert_array_equal(one.action, two.action)
+    np.testing.assert_allclose(one.value, two.value)
+
+
+def world_spec():
+    return read_world(shipped(Path("point-mass-ghms"))).spec
 
 
 def test_quotes_in_a_formula_stay_inside_its_text():

@@ -8,6 +8,7 @@ import pytest
 from .conftest import PATIENCE, TOKEN, WORLDS, running
 
 pytest.importorskip("selenium.webdriver", reason="the page is tested with selenium, of the extra dev")
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -44,7 +45,13 @@ class Page:
         return self.browser.execute_script(f"return {script}")
 
     def wait(self, script):
-        WebDriverWait(self.browser, PATIENCE, 0.05).until(lambda browser: self.ask(script))
+        try:
+            WebDriverWait(self.browser, PATIENCE, 0.05).until(lambda browser: self.ask(script))
+        except TimeoutException:
+            said = [
+                self.ask(f"document.getElementById('{name}').textContent") for name in ("error", "status")
+            ]
+            raise AssertionError(f"never {script}; the page says {said}") from None
 
     def find(self, name):
         return self.browser.find_element(By.CSS_SELECTOR, name)
@@ -100,16 +107,63 @@ def test_the_agent_moves_and_explains_itself(page):
 
 
 def test_two_agents_side_by_side(page):
-    assert not page.find("#view-1").is_displayed()
+    assert not page.find("#view-1").is_displayed() and not page.find("#why-1").is_displayed()
     page.browser.execute_script("second.value = '1'; second.onchange()")
     page.wait("studio.agents[1]?.moments.length > 0")
     assert page.find("#view-1").is_displayed()
     assert page.ask("studio.agents[1].moments[0].count") == 4
+    page.click("#why-1")
+    page.wait("document.querySelectorAll('#explained tbody tr').length === 4")
+    assert "Agent 2, step 0" in page.find("#explained").text
+    third = page.find("#explained tbody tr:nth-child(3)")
+    ActionChains(page.browser).move_to_element(third).perform()
+    page.wait("studio.maps[1].scene.selected > 0")
+    plan = page.ask("studio.agents[1].moments[0].plans[studio.maps[1].scene.selected].policies")
+    assert third.text.startswith(page.ask("studio.world.policies")[plan[0]])
+
+
+def test_a_moment_is_chosen_on_the_strip(page):
+    for t in (1, 2, 3):
+        page.click("#step")
+        page.wait(f"studio.agents[0].moments.at(-1).t === {t}")
+    strip = page.find("#strip")
+    left = round(strip.size["width"] * (1.5 / 40 - 0.5))
+    ActionChains(page.browser).move_to_element_with_offset(strip, left, 0).click().perform()
+    assert page.ask("studio.scrub") == 1 and page.ask("Number(document.getElementById('moment').value)") == 1
+
+
+def test_a_world_that_cannot_be_opened_leaves_the_old_one(browser):
+    def broken():
+        raise ValueError("there are no models yet")
+
+    with running(worlds={**WORLDS, "broken": broken}) as port:
+        page = Page(browser, f"http://127.0.0.1:{port}/?token={TOKEN}")
+        page.load()
+        page.browser.execute_script("world.value = 'broken'; world.onchange()")
+        page.wait("!document.getElementById('error').hidden")
+        assert page.find("#error").text == "there are no models yet"
+        assert page.find("#world").get_attribute("value") == "four-rooms"
+        page.drag((9, 2), (10, 2))
+        page.wait("studio.settings.formula.includes(' + disc(')")
+        page.browser.execute_script("samples.value = 20; samples.onchange()")
+        page.wait("studio.settings.samples === 20")
+
+
+def test_a_setting_that_is_rejected_is_not_shown(page):
+    page.browser.execute_script(
+        "planner.append(new Option('magic')); planner.value = 'magic'; planner.onchange()"
+    )
+    page.wait("!document.getElementById('error').hidden")
+    assert page.find("#planner").get_attribute("value") == "exhaustive"
 
 
 def test_the_address_holds_everything(page):
-    page.load("#world=point-mass&reward=disc(0.3%2C+0.3%2C+0.2)+%2B+(-abs(vx))&depth=1&samples=40")
+    page.load(
+        "#world=point-mass&reward=disc(0.3%2C+0.3%2C+0.2)+%2B+(-abs(vx))&depth=1&samples=40&speed=2&repeat=1"
+    )
     page.wait("studio.settings.depth === 1 && studio.settings.samples === 40")
+    assert page.ask("studio.settings.speed === 2 && studio.settings.repeat")
+    assert "speed=2&repeat=1" in page.browser.current_url
     assert page.formula == "disc(0.3, 0.3, 0.2) + (-abs(vx))"
     assert page.find("#formula").get_attribute("value") == "-abs(vx)"
     assert page.ask("studio.shapes.length") == 1
@@ -142,9 +196,14 @@ def test_keys_do_what_buttons_do(page):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everyone_can_use_it(page, theme):
-    """No violation of the rules of axe-core, in any tab."""
+    """No violation of the rules of axe-core, in any tab, with answers in them."""
     page.browser.execute_script(f"localStorage.setItem('theme', '{theme}')")
     page.load()
+    page.click("#why")
+    page.wait("document.querySelectorAll('#explained tbody tr').length > 3")
+    page.click("#tab-models")
+    page.click("#diagnose")
+    page.wait("document.querySelectorAll('#diagnosed canvas').length === 8")
     page.browser.execute_script(AXE.read_text("utf-8"))
     for tab in ("plans", "why", "models", "code", "export"):
         page.click(f"#tab-{tab}")
@@ -211,10 +270,11 @@ def test_files_are_made_in_the_page(page):
         "const done = arguments[0]; import('/static/export.js').then(async (files) => { const blob = await "
         "files.gif(studio, () => {}); const data = [...new Uint8Array(await blob.arrayBuffer())];"
         "done([String.fromCharCode(...data.slice(0, 6)), data.at(-1), data.length,"
-        " (await files.json(studio).text()).length])})"
+        " (await files.json(studio).text()).length,"
+        " await (await files.plansPng(files.svg(document.getElementById('plans')))).slice(1, 4).text()])})"
     )
-    magic, last, size, numbers = page.browser.execute_async_script(script)
-    assert magic == "GIF89a" and last == 0x3B and size > 2_000 and numbers > 500
+    magic, last, size, numbers, plans = page.browser.execute_async_script(script)
+    assert plans == "PNG" and magic == "GIF89a" and last == 0x3B and size > 2_000 and numbers > 500
     if not page.find('[data-export="mp4"]').get_attribute("hidden"):
         script = (
             "const done = arguments[0]; import('/static/export.js').then(async (files) => "

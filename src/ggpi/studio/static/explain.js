@@ -11,7 +11,7 @@ function chips(policies, names) {
   return cell;
 }
 
-export function showExplained(host, answer, names) {
+export function showExplained(host, answer, names, onPoint) {
   const truth = { none: null, exact: "exact", simulated: `simulated (${answer.futures})` }[answer.truth];
   const table = make("table"), head = make("tr");
   for (const title of ["plan", "value", "behind by", ...(truth ? [truth] : [])]) head.append(make("th", title, { scope: "col" }));
@@ -21,11 +21,13 @@ export function showExplained(host, answer, names) {
   for (const plan of answer.plans) {
     const row = make("tr");
     if (plan.chosen) row.dataset.chosen = "";
-    row.append(chips(plan.policies, names), make("td", said(plan.value)), make("td", plan.chosen ? "followed" : `${said(plan.difference)} ± ${said(plan.stderr, 2)}`));
+    row.tabIndex = 0;
+    for (const kind of ["pointerenter", "focus"]) row.addEventListener(kind, () => { for (const other of body.children) other.toggleAttribute("data-point", other === row); onPoint(plan.policies); });
+    row.append(chips(plan.policies, names), make("td", said(plan.value)), make("td", plan.chosen ? "followed" : `${said(plan.difference, 2)} ± ${said(plan.stderr, 2)}`));
     if (truth) row.append(make("td", plan.true_stderr ? `${said(plan.true)} ± ${said(plan.true_stderr, 2)}` : said(plan.true)));
     body.append(row);
   }
-  table.append(make("caption", `Agent ${answer.agent + 1}, step ${answer.t}; ${answer.samples} samples with common random numbers`, { className: "muted" }), top, body);
+  table.append(make("caption", `Agent ${answer.agent + 1}, step ${answer.t}; ${answer.samples} samples each`, { className: "muted" }), top, body);
   host.replaceChildren(table, make("p", verdict(answer, names), { className: "muted" }));
 }
 
@@ -43,7 +45,7 @@ function verdict({ plans, truth }, names) {
   return `${first} ${truth === "exact" ? "Exact evaluation" : "Simulation"} ${agrees ? "agrees on the first policy" : `prefers ${named(best.policies, names)}`}.`;
 }
 
-export function showDiagnosed(host, answer, names) {
+export function showDiagnosed(host, answer, { policies: names, grid: isGrid, axes }) {
   const grid = make("div", "", { className: "models" }), [, , count] = answer.placesShape;
   answer.models.forEach((model, i) => {
     const figure = make("figure"), canvas = make("canvas"), caption = make("figcaption");
@@ -53,21 +55,37 @@ export function showDiagnosed(host, answer, names) {
     canvas.setAttribute("aria-label", caption.textContent);
     figure.append(canvas, caption);
     grid.append(figure);
-    requestAnimationFrame(() => drawClouds(canvas, answer.places.subarray(4 * i * count, 4 * (i + 1) * count), count, colour(model.policy)));
+    const places = answer.places.subarray(4 * i * count, 4 * (i + 1) * count), shown = isGrid ? scattered(places) : places;
+    new ResizeObserver(() => drawClouds(canvas, shown, count, colour(model.policy), axes, isGrid ? 3 : 1e-6)).observe(canvas);
   });
   host.replaceChildren(make("p", "Colour: samples of the model. Rings: true futures.", { className: "muted" }), grid);
 }
 
-function drawClouds(canvas, places, count, tone) {
+// Within their cells, so that equal places can be counted.
+const scattered = (places) => places.map((x, i) => x + 0.32 * (i % 2 ? Math.cos(7.7 * i) : Math.sin(12.9 * i)));
+
+function drawClouds(canvas, places, count, tone, axes, least) {
   const ratio = window.devicePixelRatio || 1, size = canvas.clientWidth, pen = canvas.getContext("2d"), ink = theme();
+  if (!size) return;
   canvas.width = canvas.height = size * ratio;
   pen.scale(ratio, ratio);
   let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let i = 0; i < places.length; i += 2) { x0 = Math.min(x0, places[i]); x1 = Math.max(x1, places[i]); y0 = Math.min(y0, places[i + 1]); y1 = Math.max(y1, places[i + 1]); }
-  const span = Math.max(x1 - x0, y1 - y0, 1e-6) * 1.15, mx = (x0 + x1) / 2, my = (y0 + y1) / 2;
+  const span = Math.max(x1 - x0, y1 - y0, least) * 1.3, mx = (x0 + x1) / 2, my = (y0 + y1) / 2;
   const at = (i) => [size / 2 + (places[2 * i] - mx) / span * size, size / 2 - (places[2 * i + 1] - my) / span * size];
   pen.fillStyle = tone; pen.globalAlpha = 0.55;
   for (let i = 0; i < count; i++) { pen.beginPath(); pen.arc(...at(i), 2.6, 0, 7); pen.fill(); }
   pen.strokeStyle = ink.ink; pen.globalAlpha = 0.75; pen.lineWidth = 0.9;
   for (let i = count; i < 2 * count; i++) { pen.beginPath(); pen.arc(...at(i), 2.6, 0, 7); pen.stroke(); }
+  pen.globalAlpha = 1; pen.fillStyle = ink.muted; pen.font = "10.5px system-ui, 'DejaVu Sans', sans-serif";
+  const [low, high] = [mx - span / 2, mx + span / 2].map((x) => tidy(x, span)), [bottom, top] = [my - span / 2, my + span / 2].map((x) => tidy(x, span));
+  pen.fillText(`↑ ${axes[1]} ${bottom} to ${top}`, 5, 13);
+  pen.textAlign = "right";
+  pen.fillText(`${axes[0]} ${low} to ${high} →`, size - 5, size - 5);
+}
+
+// Rounded to hundredths of a span, as far as powers of ten go.
+function tidy(x, span) {
+  const unit = 10 ** Math.floor(Math.log10(span / 10));
+  return String(Number((Math.round(x / unit) * unit).toPrecision(6)) || 0);
 }

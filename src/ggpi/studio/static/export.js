@@ -16,10 +16,39 @@ export function png(map) {
 }
 
 export function svg(host) {
-  const copy = host.querySelector("svg").cloneNode(true), style = document.createElementNS("http://www.w3.org/2000/svg", "style");
+  const copy = host.querySelector("svg").cloneNode(true), [, , width, height] = copy.getAttribute("viewBox").split(" "), style = document.createElementNS("http://www.w3.org/2000/svg", "style");
   style.textContent = "text{font:12.5px sans-serif;fill:#1f2328}.faint{fill:#59616b}.link{fill:none;stroke:#8a929c}.whisker{stroke:#1f2328}.back{fill:none}";
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
   copy.prepend(style);
   return new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" });
+}
+
+// The picture of an SVG, twice as large.
+export async function plansPng(blob) {
+  const picture = new Image();
+  picture.src = URL.createObjectURL(blob);
+  await picture.decode();
+  const sheet = Object.assign(document.createElement("canvas"), { width: 2 * picture.width, height: 2 * picture.height }), pen = sheet.getContext("2d");
+  pen.fillStyle = "#ffffff";
+  pen.fillRect(0, 0, sheet.width, sheet.height);
+  pen.drawImage(picture, 0, 0, sheet.width, sheet.height);
+  URL.revokeObjectURL(picture.src);
+  return new Promise((resolve) => { sheet.toBlob(resolve, "image/png"); });
+}
+
+// Whether a text is in the clipboard now. Pages of other computers have the old way only.
+export async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.body.appendChild(Object.assign(document.createElement("textarea"), { value: text }));
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    return isCopied;
+  }
 }
 
 export function json(app) {

@@ -5,7 +5,7 @@ export function listen(map, app) {
   const { canvas, view } = map, pointers = new globalThis.Map();
   let gesture = null;
 
-  const place = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+  const place = (event) => { const box = canvas.getBoundingClientRect(); return [(event.clientX - box.left) / map.factor, (event.clientY - box.top) / map.factor]; };
   const redraw = () => app.maps.forEach((each) => each.draw());
   const slack = () => 5 / map.scale[0];
   const hit = (at) => app.shapes.findLastIndex((shape) => isInside(shape, at, slack()));

@@ -1,4 +1,5 @@
 // The page: what the server says becomes pictures, what one clicks becomes messages.
+import { changeOf, linkFields } from "./address.js";
 import { showDiagnosed, showExplained } from "./explain.js";
 import * as files from "./export.js";
 import { listen } from "./gestures.js";
@@ -14,7 +15,7 @@ const view = new View();
 
 const app = {
   world: null, settings: null, shapes: [], formula: "", tool: "disc", sign: 1, isPlaying: false, isReplay: false,
-  agents: [], maps: [new Map($("map-0"), view), new Map($("map-1"), view)], body: null, scrub: null, selected: 0,
+  agents: [], maps: [new Map($("map-0"), view), new Map($("map-1"), view)], body: null, scrub: null, selected: [0, 0], isOpening: false,
   rewardChanged, put: ([x, y]) => link.send("put", { x, y }),
 };
 globalThis.studio = app;  // for the curious, and for tests
@@ -25,12 +26,12 @@ const link = new Link(received, connected);
 
 function received(frame) {
   const answer = {
-    hello, world: opened, settings: settled, moment: moved, status: ({ text }) => busy(text), error: ({ text }) => complain(text),
+    hello, world: opened, settings: settled, moment: moved, status: ({ text }) => busy(text), error: ({ text }) => { complain(text); asBefore(); },
     rewards: (raster) => { app.maps.forEach((map) => { map.scene.rewards = raster; map.draw(); }); },
     values: (raster) => { app.maps.filter((_, i) => (raster.agent ?? i) === i).forEach((map) => { map.scene.values = raster.numbers ? raster : null; map.draw(); }); },
     tally: ({ tally }) => showTally(tally),
-    explained: (found) => { showExplained($("explained"), found, app.world.policies); select("why"); },
-    diagnosed: (found) => showDiagnosed($("diagnosed"), found, app.world.policies),
+    explained: (found) => { showExplained($("explained"), found, app.world.policies, (policies) => point(found, policies)); select("why"); },
+    diagnosed: (found) => showDiagnosed($("diagnosed"), found, app.world),
   }[frame.type];
   answer?.(frame);
 }
@@ -40,9 +41,9 @@ function hello({ worlds, replay, film }) {
   document.querySelector('[data-export="mp4"]').hidden = !film;
   $("no-film").hidden = film !== false;
   $("world").replaceChildren(...worlds.map((name) => new Option(name.replaceAll("-", " "), name)));
-  if (replay) { busy(""); complain("A recording: nothing can be changed.", true); return; }
+  if (replay) { busy(""); complain("", true); return; }
   const wanted = new URLSearchParams(location.hash.slice(1)), name = wanted.get("world");
-  app.wanted = app.world ? linkFields() : wanted;
+  app.wanted = app.world ? linkFields(app) : wanted;
   link.send("open", { world: app.world?.name ?? (worlds.includes(name) ? name : worlds[0]) });
 }
 
@@ -50,6 +51,9 @@ function opened(world) {
   app.world = world;
   app.agents = [];
   app.scrub = null;
+  app.isOpening = false;
+  Object.assign(app, { settings: null, shapes: [], formula: "" });
+  $("formula").value = "";
   $("world").value = world.name;
   $("names").textContent = world.names.length > 8 ? `${world.names.slice(0, 6).join(", ")}, …` : world.names.join(", ");
   $("names").title = world.names.join(", ");
@@ -58,7 +62,8 @@ function opened(world) {
   $("second").querySelector('[value="0"]').disabled = !world.closed_loop;
   document.querySelector('[data-tool="put"]').disabled = !world.put;
   $("diagnose").disabled = !world.simulator;
-  for (const [id, isFree] of [["gamma", world.free], ["alpha", world.free]]) { $(id).disabled = !isFree; $(id).closest(".field").toggleAttribute("data-fixed", !isFree); $(id).title = isFree ? "" : "fixed by the models"; }
+  $("no-simulator").hidden = world.simulator;
+  for (const [id, isFree] of [["gamma", world.free], ["alpha", world.free || world.alphas.length > 1]]) { $(id).disabled = !isFree; $(id).closest(".field").toggleAttribute("data-fixed", !isFree); $(id).title = isFree ? "" : "fixed by the models"; }
   for (const host of ["explained", "diagnosed"]) $(host).replaceChildren();
   view.fit(world.bounds);
   for (const map of app.maps) map.scene = { walls: world.walls, shapes: app.shapes, trail: [], axes: world.axes, isGrid: world.grid, isBounded: world.put && !world.geometry, isAlike: world.put };
@@ -77,10 +82,7 @@ function settled(settings) {
     ({ shapes: app.shapes, formula: app.formula } = fromText(settings.formula));
     if (document.activeElement !== $("formula")) $("formula").value = app.formula;
   }
-  for (const button of $("depth").children) { const isIt = Number(button.dataset.depth) === settings.depth; button.setAttribute("aria-checked", isIt); button.tabIndex = isIt ? 0 : -1; }
-  for (const name of ["second", "planner", "speed"]) $(name).value = String(settings[name]);
-  for (const name of ["samples", "gamma", "alpha"]) { if (document.activeElement !== $(name)) $(name).value = settings[name]; $(`${name}-said`).textContent = said(settings[name]); }
-  $("repeat").checked = settings.repeat;
+  controls(settings);
   $("python").textContent = settings.python;
   $("command").textContent = settings.command;
   $("command-part").hidden = !settings.command;
@@ -88,6 +90,20 @@ function settled(settings) {
   complain("");
   shareInAddress();
   arrange();
+}
+
+function controls(settings) {
+  for (const button of $("depth").children) { const isIt = Number(button.dataset.depth) === settings.depth; button.setAttribute("aria-checked", isIt); button.tabIndex = isIt ? 0 : -1; }
+  for (const name of ["second", "planner", "speed"]) $(name).value = String(settings[name]);
+  for (const name of ["samples", "gamma", "alpha"]) { if (document.activeElement !== $(name)) $(name).value = settings[name]; $(`${name}-said`).textContent = said(settings[name]); }
+  $("repeat").checked = settings.repeat;
+}
+
+// After a mistake the old world and settings are in force.
+function asBefore() {
+  app.isOpening = false;
+  if (app.world) $("world").value = app.world.name;
+  if (app.settings) controls(app.settings);
 }
 
 function moved(moment) {
@@ -101,7 +117,7 @@ function moved(moment) {
   if (app.scrub !== null && app.isPlaying) app.scrub = null;
   showTally(moment.tally);
   if (moment.agent === 0 && app.body && moment.poses) app.body.move(moment.poses, moment.posesShape, moment.policy, moment.t ? app.world.seconds / Math.max(app.settings.speed || 4, 0.1) : 0.01);
-  app.selected = 0;
+  app.selected[moment.agent] = 0;
   show();
 }
 
@@ -110,6 +126,8 @@ function moved(moment) {
 function arrange() {
   const count = app.settings?.second >= 0 ? 2 : 1, hasBody = Boolean(app.world?.geometry);
   $("view-1").hidden = count < 2;
+  $("why-1").hidden = count < 2 || $("why").hidden;
+  $("why").textContent = count < 2 ? "Why here?" : "Why left?";
   $("view-body").hidden = !hasBody;
   $("views").dataset.count = count + Number(hasBody);
   app.agents.length = Math.min(app.agents.length, count);
@@ -139,7 +157,7 @@ function show() {
 function paint() {
   app.maps.forEach((map, i) => {
     const moments = app.agents[i]?.moments ?? [], at = app.scrub === null ? moments.length - 1 : Math.min(app.scrub, moments.length - 1);
-    Object.assign(map.scene, { shapes: app.shapes, hasFormula: Boolean(app.formula.trim()), moment: moments[at], trail: moments.slice(0, at + 1), selected: i === 0 ? app.selected : 0 });
+    Object.assign(map.scene, { shapes: app.shapes, hasFormula: Boolean(app.formula.trim()), moment: moments[at], trail: moments.slice(0, at + 1), selected: app.selected[i] });
     if (moments[at]) $(`caption-${i}`).textContent = caption(moments[at], i);
     map.draw();
   });
@@ -151,7 +169,7 @@ function paint() {
   const everyZero = now.plans.every(({ value }) => value === 0);
   const rounds = now.survivors.length ? ` · survivors ${now.survivors.join(", ")}` : "";
   $("summary").textContent = `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
-  drawPlans($("plans"), now, app.world.policies, app.selected, (i) => { app.selected = i; for (const [k, row] of [...$("plans").querySelectorAll(".row")].entries()) row.toggleAttribute("data-selected", rowOf(now, k) === i); app.maps[0].scene.selected = i; app.maps[0].draw(); });
+  drawPlans($("plans"), now, app.world.policies, app.selected[0], (i) => { app.selected[0] = i; for (const [k, row] of [...$("plans").querySelectorAll(".row")].entries()) row.toggleAttribute("data-selected", rowOf(now, k) === i); app.maps[0].scene.selected = i; app.maps[0].draw(); });
   if (!app.isPlaying) speak(now);
 }
 
@@ -172,13 +190,13 @@ function strip(moments) {
   const canvas = $("strip"), ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight, pen = canvas.getContext("2d");
   canvas.width = width * ratio; canvas.height = height * ratio;
   pen.scale(ratio, ratio);
-  const each = width / Math.max(moments.length, 40);
+  const shown = Math.max(moments.length, 40), each = width / shown;
   moments.forEach(({ policy, reward }, i) => {
     pen.fillStyle = colour(policy);
     pen.fillRect(i * each, reward > 0 ? 0 : 4, Math.max(each - (each > 4 ? 1 : 0), 0.5), reward > 0 ? height : height - 8);
   });
   const at = app.scrub ?? moments.length - 1;
-  $("moment").max = Math.max(moments.length - 1, 0);
+  $("moment").max = shown - 1;
   if (document.activeElement !== $("moment") || app.scrub === null) $("moment").value = at;
   $("moment").setAttribute("aria-valuetext", `step ${moments[at]?.t ?? 0}`);
 }
@@ -214,7 +232,7 @@ let timer = null;
 function rewardChanged() {
   app.body?.paint(app.shapes);
   show();
-  if (timer) return;
+  if (timer || app.isOpening) return;
   timer = setTimeout(() => { timer = null; link.send("change", { formula: toText(app.shapes, app.formula) }); }, 45);
 }
 
@@ -224,10 +242,11 @@ function busy(text) {
   else $("status").textContent = "";
 }
 
-function complain(text, isCalm = false) {
+function complain(said, isCalm = false) {
+  const text = said || (app.isReplay ? "A recording: nothing can be changed." : "");
   $("error").hidden = !text;
   $("error").textContent = text;
-  if (text && !isCalm) playing(false);
+  if (said && !isCalm) playing(false);
 }
 
 function connected(state, reason) {
@@ -250,6 +269,32 @@ const step = () => { app.scrub = null; playing(false); link.send("step"); };
 const reset = () => { app.scrub = null; link.send("reset"); };
 const setDepth = (depth) => link.send("change", { depth });
 
+function scrubTo(i) {
+  const last = (app.agents[0]?.moments.length ?? 1) - 1;
+  if (app.isPlaying) toggle();
+  app.scrub = Math.max(0, Math.min(i, last));
+  app.selected = [0, 0];
+  show();
+}
+
+function why(agent) {
+  const moments = app.agents[agent]?.moments ?? [], now = moments[Math.min(app.scrub ?? Infinity, moments.length - 1)];
+  if (!now) return;
+  playing(false);
+  link.send("pause");
+  link.send("explain", { agent, t: now.t });
+}
+
+// A plan of an explained moment: its samples on the map.
+function point({ agent, t }, policies) {
+  const moments = app.agents[agent]?.moments ?? [], i = moments.findIndex((moment) => moment.t === t);
+  const plan = moments[i]?.plans.findIndex((one) => String(one.policies) === String(policies));
+  if (!(plan >= 0)) return;
+  app.scrub = i;
+  app.selected[agent] = plan;
+  show();
+}
+
 function choose(tool) {
   app.tool = tool;
   for (const button of document.querySelectorAll("[data-tool]")) button.setAttribute("aria-pressed", button.dataset.tool === tool);
@@ -258,7 +303,7 @@ function choose(tool) {
 $("play").onclick = toggle;
 $("step").onclick = step;
 $("reset").onclick = reset;
-$("world").onchange = () => { playing(false); app.settings = null; app.wanted = null; app.shapes = []; app.formula = ""; $("formula").value = ""; link.send("open", { world: $("world").value }); };
+$("world").onchange = () => { playing(false); Object.assign(app, { wanted: null, isOpening: true }); link.send("open", { world: $("world").value }); };
 $("tools").onclick = ({ target }) => {
   if (target.dataset.tool) choose(target.dataset.tool);
   if (target.dataset.sign) { app.sign = Number(target.dataset.sign); for (const button of document.querySelectorAll("[data-sign]")) button.setAttribute("aria-pressed", Number(button.dataset.sign) === app.sign); }
@@ -275,13 +320,20 @@ $("depth").onkeydown = (event) => {
 for (const name of ["second", "speed"]) $(name).onchange = () => link.send("change", { [name]: Number($(name).value) });
 $("planner").onchange = () => link.send("change", { planner: $("planner").value });
 for (const name of ["samples", "gamma", "alpha"]) {
-  $(name).oninput = () => { $(`${name}-said`).textContent = said(Number($(name).value)); };
-  $(name).onchange = () => link.send("change", { [name]: Number($(name).value) });
+  $(name).oninput = () => { $(`${name}-said`).textContent = said(allowed(name)); };
+  $(name).onchange = () => link.send("change", { [name]: allowed(name) });
+}
+
+// Models that were trained for some α have only those.
+function allowed(name) {
+  const wanted = Number($(name).value);
+  return name !== "alpha" || app.world.free ? wanted : app.world.alphas.reduce((a, b) => (Math.abs(b - wanted) < Math.abs(a - wanted) ? b : a));
 }
 $("repeat").onchange = () => link.send("change", { repeat: $("repeat").checked });
 $("formula").oninput = () => { app.formula = $("formula").value; rewardChanged(); };
-$("moment").oninput = () => { if (app.isPlaying) toggle(); app.scrub = Number($("moment").value); app.selected = 0; show(); };
-$("why").onclick = () => { const moments = app.agents[0]?.moments ?? [], now = moments[app.scrub ?? moments.length - 1]; if (now) { playing(false); link.send("pause"); link.send("explain", { agent: 0, t: now.t }); } };
+$("moment").oninput = () => { scrubTo(Number($("moment").value)); };
+$("strip").onclick = ({ offsetX }) => scrubTo(Math.floor(offsetX / $("strip").clientWidth * (Number($("moment").max) + 1)));
+["why", "why-1"].forEach((id, agent) => { $(id).onclick = () => why(agent); });
 $("diagnose").onclick = () => link.send("diagnose");
 $("help").onclick = () => $("keys").showModal();
 
@@ -290,16 +342,17 @@ for (const button of document.querySelectorAll("[data-export]")) button.onclick 
 $("share").onclick = () => copy(location.href, $("share"));
 
 async function copy(text, button) {
-  await navigator.clipboard.writeText(text).catch(() => {});
-  const words = button.textContent;
-  button.textContent = "Copied";
-  setTimeout(() => { button.textContent = words === "Copied" ? "Copy" : words; }, 1200);
+  button.words ??= button.textContent;
+  button.textContent = await files.copied(text) ? "Copied" : "Not copied";
+  clearTimeout(button.timer);
+  button.timer = setTimeout(() => { button.textContent = button.words; }, 1200);
 }
 
 async function exported(button) {
   const kind = button.dataset.export, name = `ggpi-${app.world.name}`;
   if (kind === "png") files.save(await files.png(app.maps[0]), `${name}.png`);
   if (kind === "svg") files.save(files.svg($("plans")), `${name}-plans.svg`);
+  if (kind === "plans") files.save(await files.plansPng(files.svg($("plans"))), `${name}-plans.png`);
   if (kind === "json") files.save(files.json(app), `${name}.json`);
   if (kind === "mp4") { busy("Drawing the episode"); await files.mp4(app).then((film) => files.save(film, `${name}.mp4`), (error) => complain(error.message, true)); busy(""); }
   if (kind === "gif") { busy("Drawing the episode"); files.save(await files.gif(app, () => {}), `${name}.gif`); busy(""); }
@@ -342,21 +395,6 @@ addEventListener("resize", show);
 
 // ---- the address holds everything
 
-function linkFields() {
-  const { depth, second, planner, samples, gamma, alpha } = app.settings ?? {};
-  const fields = new URLSearchParams({ world: app.world.name, reward: toText(app.shapes, app.formula) });
-  for (const [name, value] of Object.entries({ depth, second, planner, samples })) if (value !== undefined) fields.set(name, value);
-  if (app.world.free && gamma) { fields.set("gamma", gamma); fields.set("alpha", alpha); }
-  return fields;
-}
-
 function shareInAddress() {
-  history.replaceState(null, "", `${location.pathname}${location.search}#${linkFields()}`);
-}
-
-function changeOf(fields) {
-  const change = { formula: fields.get("reward") };
-  for (const name of ["depth", "second", "samples", "gamma", "alpha"]) if (fields.has(name) && Number.isFinite(Number(fields.get(name)))) change[name] = Number(fields.get(name));
-  if (fields.has("planner")) change.planner = fields.get("planner");
-  return change;
+  history.replaceState(null, "", `${location.pathname}${location.search}#${linkFields(app)}`);
 }

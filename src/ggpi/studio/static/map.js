@@ -26,9 +26,14 @@ export class Map {
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
 
+  // Everything is measured in pixels of a screen of ordinary size; on larger ones, text and all grow with the page's font.
+  get factor() { return parseFloat(getComputedStyle(document.documentElement).fontSize) / 15; }
+  get width() { return this.canvas.clientWidth / this.factor; }
+  get height() { return this.canvas.clientHeight / this.factor; }
+
   // Pixels per unit on both axes; a plane of unlike coordinates is stretched to fill the canvas.
   get scale() {
-    const { bounds, zoom } = this.view, width = this.canvas.clientWidth - 2 * MARGIN, height = this.canvas.clientHeight - 2 * MARGIN;
+    const { bounds, zoom } = this.view, width = this.width - 2 * MARGIN, height = this.height - 2 * MARGIN;
     const x = width / (bounds[2] - bounds[0]), y = height / (bounds[3] - bounds[1]);
     const alike = this.scene.isAlike !== false;
     return alike ? [zoom * Math.min(x, y), zoom * Math.min(x, y)] : [zoom * x, zoom * y];
@@ -36,12 +41,12 @@ export class Map {
 
   toScreen([x, y]) {
     const [sx, sy] = this.scale, [cx, cy] = this.view.centre;
-    return [this.canvas.clientWidth / 2 + (x - cx) * sx, this.canvas.clientHeight / 2 - (y - cy) * sy];
+    return [this.width / 2 + (x - cx) * sx, this.height / 2 - (y - cy) * sy];
   }
 
   toPlane([px, py]) {
     const [sx, sy] = this.scale, [cx, cy] = this.view.centre;
-    return [cx + (px - this.canvas.clientWidth / 2) / sx, cy - (py - this.canvas.clientHeight / 2) / sy];
+    return [cx + (px - this.width / 2) / sx, cy - (py - this.height / 2) / sy];
   }
 
   zoomAt(place, factor) {
@@ -67,9 +72,10 @@ export class Map {
     }
     this.pen = context;
     this.ink = theme();
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const size = ratio * this.factor;
+    context.setTransform(size, 0, 0, size, 0, 0);
     context.fillStyle = this.ink.card;
-    context.fillRect(0, 0, width, height);
+    context.fillRect(0, 0, this.width, this.height);
     this.cells(this.scene.values, (share) => heat(share), 0.85);
     this.grid();
     if (this.scene.hasFormula) this.signed(this.scene.rewards);
@@ -88,7 +94,7 @@ export class Map {
   }
 
   grid() {
-    const { pen, ink } = this, [sx, sy] = this.scale, low = this.toPlane([0, this.canvas.clientHeight]), high = this.toPlane([this.canvas.clientWidth, 0]), all = this.view.bounds;
+    const { pen, ink } = this, [sx, sy] = this.scale, low = this.toPlane([0, this.height]), high = this.toPlane([this.width, 0]), all = this.view.bounds;
     const isBounded = this.scene.isBounded || this.scene.walls.length > 0;
     const [x0, y0] = isBounded ? [Math.max(low[0], all[0]), Math.max(low[1], all[1])] : low, [x1, y1] = isBounded ? [Math.min(high[0], all[2]), Math.min(high[1], all[3])] : high;
     const step = niceStep(Math.max(70 / sx, 1e-9)), stepY = sx === sy ? step : niceStep(Math.max(60 / sy, 1e-9));
@@ -105,16 +111,16 @@ export class Map {
   }
 
   labels() {
-    const { pen, ink } = this, { step, stepY, x0, y0, x1, y1 } = this.ticks, height = this.canvas.clientHeight;
+    const { pen, ink } = this, { step, stepY, x0, y0, x1, y1 } = this.ticks, height = this.height;
     pen.fillStyle = ink.muted;
     pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
     pen.textAlign = "center";
-    for (let x = Math.ceil(x0 / step) * step; x <= x1; x += step) { const [px] = this.toScreen([x, 0]); if (px > 30 && px < this.canvas.clientWidth - 20) pen.fillText(tidy(x), px, height - 5); }
+    for (let x = Math.ceil(x0 / step) * step; x <= x1; x += step) { const [px] = this.toScreen([x, 0]); if (px > 30 && px < this.width - 20) pen.fillText(tidy(x), px, height - 5); }
     pen.textAlign = "left";
     for (let y = Math.ceil(y0 / stepY) * stepY; y <= y1; y += stepY) { const [, py] = this.toScreen([0, y]); if (py > 14 && py < height - 24) pen.fillText(tidy(y), 5, py + 4); }
     const [xName, yName] = this.scene.axes ?? ["x", "y"];
     pen.textAlign = "right";
-    pen.fillText(`${xName} →`, this.canvas.clientWidth - 6, height - 5);
+    pen.fillText(`${xName} →`, this.width - 6, height - 5);
     pen.textAlign = "left";
     pen.fillText(`↑ ${yName}`, 5, 13);
   }

@@ -1,7 +1,7 @@
 // The tree of plans: heads on the left, a row for each plan that starts with them, values with standard errors as bars.
 import { colour } from "./palette.js";
 
-const ROW = 25, WIDTH = 360, BAR = 196, VALUE = 356;
+const ROW = 25, WIDTH = 360, BAR = 188, END = 250, VALUE = 356;
 const SPACE = "http://www.w3.org/2000/svg";
 
 function element(name, attributes = {}, text = "") {
@@ -24,7 +24,7 @@ export function drawPlans(host, moment, names, selected, onSelect) {
   const count = moment.plans.length, height = count * ROW + 4;
   const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "list", "aria-label": "Plans, the chosen one first" });
   const bounds = moment.plans.flatMap(({ value, stderr }) => [value - (stderr ?? 0), value + (stderr ?? 0)]);
-  const low = Math.min(0, ...bounds), high = Math.max(1e-6, ...bounds), at = (value) => BAR + (VALUE - 62 - BAR) * (value - low) / (high - low);
+  const low = Math.min(0, ...bounds), high = Math.max(1e-6, ...bounds), at = (value) => BAR + (END - BAR) * (value - low) / (high - low);
   let row = 0;
   for (const [head, members] of groups) {
     const top = row * ROW + ROW / 2 + 2;
@@ -52,11 +52,11 @@ function drawSegments(line, plan, names, y, isHead) {
   plan.policies.forEach((policy, level) => {
     if (level === 0) {
       if (isHead) line.append(element("circle", { cx: 12, cy: y, r: 5.5, fill: colour(policy) }), weighted(names[policy], 23, y, plan.chosen && plan.policies.length === 1));
-      x = isHead ? 23 + 6.6 * Math.min(names[policy].length, 7) + 6 : 30;
+      x = isHead ? 23 + 7.4 * Math.min(names[policy].length, 7) + 6 : 30;
       return;
     }
     line.append(element("path", { class: "link", d: `M ${x - 2} ${y} h 6` }), element("circle", { cx: x + 10, cy: y, r: 4.5, fill: colour(policy) }), weighted(names[policy], x + 18, y, plan.chosen));
-    x += 18 + 6.6 * Math.min(names[policy].length, 7) + 6;
+    x += 18 + 7.4 * Math.min(names[policy].length, 7) + 6;
   });
   if (plan.policies.length === 1 && !isHead) line.append(element("text", { x: 30, y: y + 4, class: "faint" }, "alone"));
 }
@@ -73,5 +73,7 @@ function drawBar(line, plan, y, at, low) {
     const [a, b] = [at(plan.value - plan.stderr), at(plan.value + plan.stderr)];
     line.append(element("path", { class: "whisker", d: `M ${a} ${y} H ${b} M ${a} ${y - 3} v 6 M ${b} ${y - 3} v 6` }));
   }
-  line.append(element("text", { x: VALUE, y: y + 4, "text-anchor": "end", "font-weight": plan.chosen ? 650 : 400 }, said(plan.value)));
+  const value = element("text", { x: VALUE, y: y + 4, "text-anchor": "end", "font-weight": plan.chosen ? 650 : 400 }, said(plan.value));
+  if (plan.stderr) value.append(element("tspan", { class: "faint", "font-weight": 400, "font-size": 11 }, ` ± ${said(plan.stderr, 2)}`));
+  line.append(value);
 }

@@ -1,0 +1,23 @@
+// The address of the page holds the world, the reward and all settings.
+import { toText } from "./paint.js";
+
+const NUMBERS = ["depth", "second", "samples", "gamma", "alpha", "speed"];
+
+export function linkFields({ world, settings, shapes, formula }) {
+  const { depth, second, planner, samples, gamma, alpha, speed, repeat } = settings ?? {};
+  const fields = new URLSearchParams({ world: world.name, reward: toText(shapes, formula) });
+  for (const [name, value] of Object.entries({ depth, second, planner, samples })) if (value !== undefined) fields.set(name, value);
+  if (world.free && gamma) { fields.set("gamma", gamma); fields.set("alpha", alpha); }
+  if (speed !== undefined && speed !== 1) fields.set("speed", speed);
+  if (repeat) fields.set("repeat", 1);
+  return fields;
+}
+
+// The message that makes the same settings.
+export function changeOf(fields) {
+  const change = { formula: fields.get("reward") };
+  for (const name of NUMBERS) if (fields.has(name) && Number.isFinite(Number(fields.get(name)))) change[name] = Number(fields.get(name));
+  if (fields.has("planner")) change.planner = fields.get("planner");
+  if (fields.has("repeat")) change.repeat = fields.get("repeat") === "1";
+  return change;
+}

@@ -1,0 +1,76 @@
+"""`ggpi studio`: which worlds the page has, and under which token."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the studio needs its extra: pip install '.[studio]'")
+from ggpi.cli import studio
+from ggpi.cli.main import main
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The worlds that would be served."""
+    found = []
+    monkeypatch.setattr(studio, "_serve", lambda server, options, worlds: found.append(list(worlds)))
+    return found
+
+
+def test_directories_come_first(served, capsys):
+    assert main(["studio", "point-mass-ghms"]) == 0
+    assert main(["studio", "--world", "ant"]) == 0
+    assert main(["studio"]) == 0
+    assert [worlds[0] for worlds in served] == ["point-mass-ghms", "ant", "four-rooms"]
+    assert "four-rooms" in served[0] and len(set(served[1])) == len(served[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "nowhere has no world.json"),
+        (["--world", "mars"], "there is no world 'mars'"),
+        (["point-mass-ghms", "--world", "ant"], "give a directory or --world, not both"),
+        (["--record", "a", "--replay", "b"], "give --record or --replay, not both"),
+    ],
+)
+def test_complaints(served, capsys, arguments, words):
+    assert main(["studio", *arguments]) == 2
+    assert words in capsys.readouterr().err and not served
+
+
+def test_directories_of_the_same_name_are_told_apart(tmp_path):
+    places = [tmp_path / "small" / "fit", tmp_path / "large" / "fit", tmp_path / "other"]
+    assert studio.named(places) == dict(zip(["small/fit", "large/fit", "other"], places, strict=True))
+    assert studio.named([Path("a"), Path("a")]) == {"a": Path("a")}
+
+
+def test_a_directory_hides_a_world_of_its_name(served, monkeypatch, tmp_path):
+    monkeypatch.setattr("ggpi.studio.catalogue.directory", lambda place, name, env: lambda: place)
+    assert main(["studio", str(tmp_path / "maze")]) == 0
+    assert served[0][0] == "maze" and served[0].count("maze") == 1
+
+
+def test_the_token_is_kept_for_this_user_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    token = studio.kept_token()
+    assert len(token) >= 32 and studio.kept_token() == token
+    file = tmp_path / "ggpi" / "studio-token"
+    assert os.name != "posix" or file.stat().st_mode & 0o077 == 0
+    file.write_text("short")
+    assert len(studio.kept_token()) >= 32
+
+
+def test_without_a_cache_every_token_is_new(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert studio.kept_token() != studio.kept_token()
+
+
+def test_every_name_of_this_computer_is_known(monkeypatch):
+    """Others name it as they reach it: the server rejects names that it does not know."""
+    monkeypatch.setattr("socket.gethostname", lambda: "Desk")
+    monkeypatch.setattr("socket.gethostbyname_ex", lambda name: (name, ["desk.lan"], ["192.168.1.5"]))
+    assert studio.names_of("0.0.0.0") == ["desk", "desk.lan", "192.168.1.5"]
+    assert studio.names_of("192.168.1.5") == ["192.168.1.5"]

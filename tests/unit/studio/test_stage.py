@@ -1,0 +1,115 @@
+"""What a page keeps: values of each agent, a few agents and graphs, and no program is compiled twice at once."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ggpi.planning.jumpy_graph import JumpyGraph
+from ggpi.studio import stage as stages
+from ggpi.studio import worlds
+from ggpi.studio.catalogue import Catalogue, four_rooms
+from ggpi.studio.decisions import Decider, Settings, decider
+from ggpi.studio.outbox import Outbox
+from ggpi.studio.protocol import Change, read_binary
+
+
+class Sent(Outbox):
+    """An outbox that keeps everything."""
+
+    def __init__(self):
+        self.frames = []
+
+    def put(self, frame, kind=None):
+        self.frames.append(frame)
+
+    def values(self):
+        """The latest values of each agent: the names of their arrays."""
+        headers = [read_binary(frame)[0] for frame in self.frames if isinstance(frame, bytes)]
+        return {header["agent"]: header["arrays"] for header in headers if header["type"] == "values"}
+
+
+@pytest.fixture
+def stage():
+    found = stages.Stage(Catalogue({"four-rooms": four_rooms}), Sent())
+    found.open("four-rooms")
+    return found
+
+
+@pytest.mark.slow
+def test_values_are_of_the_agent_in_the_closed_loop(stage):
+    stage.change(Change(depth=0, second=1, samples=20))
+    stage.plan_and_move()
+    assert [len(stage.outbox.values()[agent]) for agent in (0, 1)] == [2, 0]
+    stage.change(Change(depth=1, second=0))
+    stage.plan_and_move()
+    assert [len(stage.outbox.values()[agent]) for agent in (0, 1)] == [0, 2]
+
+
+def test_a_page_keeps_the_agents_that_it_used_last(stage, monkeypatch):
+    monkeypatch.setattr(stages, "prepared", lambda *of: Decider.__new__(Decider))
+    for samples in (1, *range(10, 10 + stages.DECIDERS)):
+        stage.settings = Settings(1, samples=samples)
+        stage.decider_of(0)
+        stage.settings = Settings(1, samples=10)
+        stage.decider_of(0)
+    assert len(stage.deciders) == stages.DECIDERS
+    assert stage.deciders.get(Settings(1, samples=10)) is not None
+    assert stage.deciders.get(Settings(1, samples=1)) is None
+
+
+def test_a_world_keeps_the_graphs_that_were_used_last(monkeypatch):
+    made = []
+
+    def jumpy_graph(ghms, states, **options):
+        made.append(options["alpha"])
+        return JumpyGraph.__new__(JumpyGraph)
+
+    monkeypatch.setattr(worlds, "jumpy_graph", jumpy_graph)
+    world = four_rooms()
+    first = world.graph(world.ghms, 0.5)
+    for i in range(worlds.GRAPHS + 2):
+        world.graph(world.ghms, 0.1 + 0.01 * i)
+        assert world.graph(world.ghms, 0.5) is first
+    assert len(world._graphs) == worlds.GRAPHS and made.count(0.5) == 1
+    world.graph(world.ghms, 0.1)
+    assert made.count(0.1) == 2
+
+
+def test_one_page_prepares_and_the_others_take_it(monkeypatch):
+    """Of pages that want the same settings, one compiles; each has its own reward."""
+    world, count = four_rooms(), []
+
+    def decide(made, world, state, key):
+        count.append(1)
+        threading.Event().wait(0.05)
+
+    monkeypatch.setattr(stages, "decide", decide)
+    found = {}
+
+    def prepare(formula):
+        found[formula] = stages.prepared(world, Settings(1, samples=5), formula, np.asarray(0))
+
+    threads = [threading.Thread(target=prepare, args=(formula,)) for formula in ("x", "y", "x - y")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(count) == 1
+    for formula, made in found.items():
+        expected = world.reward_at(formula, np.arange(104))
+        np.testing.assert_allclose(made.agent.reward.values, expected)
+
+
+def test_the_first_world_is_prepared_before_a_page_is_open(monkeypatch):
+    seen = []
+    monkeypatch.setattr(stages, "prepared", lambda world, *rest: seen.append((world.name, *rest[:2])))
+    stages.warm(Catalogue({"four-rooms": four_rooms}))
+    assert seen == [("four-rooms", Settings(2, samples=300), "disc(9, 7, 1.6)")]
+
+
+def test_settings_that_models_do_not_allow_have_no_agent():
+    world = four_rooms()
+    with pytest.raises(ValueError, match="no landmarks"):
+        decider(replace(world, landmarks=None), Settings(0), world.reward("x"))
