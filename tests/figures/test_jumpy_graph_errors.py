@@ -1,6 +1,7 @@
 """Errors of jumpy graphs fall with jumps and landmarks; jumps of vectors are those of the finite world."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -32,10 +33,11 @@ def test_errors_fall(metrics):
 def test_jumps_of_vectors_are_those_of_the_finite_world():
     given = experiment.world(CONFIG)
     x, n = 17, 20_000
+    place = jnp.asarray(given.places[x])
     for k in range(experiment.DIRECTIONS):
         model = jax.tree.map(lambda leaf, k=k: leaf[k], given.models.models[1])
         noise = jax.random.normal(jax.random.key(k), (n, 1))
-        ends = np.asarray(jax.vmap(lambda z, model=model: model.push(given.places[x], 0, z))(noise))
+        ends = np.asarray(jax.vmap(lambda z, model=model: model.push(place, jnp.zeros(2), z))(noise))
         cells = [given.mdp.index(tuple(end)) for end in ends.astype(int).tolist()]
         counts = np.bincount(cells, minlength=len(given.places))
         assert are_frequencies(counts, given.jumps[k, x], comparisons=4 * len(counts))
