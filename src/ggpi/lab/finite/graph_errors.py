@@ -190,8 +190,14 @@ def errors(config: Config, num_landmarks: int, num_jumps: int, num_neighbours: i
     """Errors of graphs of one size: means over seeds."""
     given, found = world(config), []
     for seed in range(config.seed, config.seed + config.num_seeds):
-        sizes = {"num_landmarks": num_landmarks, "num_jumps": num_jumps, "num_neighbours": num_neighbours}
-        graph = jumpy_graph(given.models, given.places, **sizes, key=jax.random.key(seed))
+        graph = jumpy_graph(
+            given.models,
+            given.places,
+            num_landmarks=num_landmarks,
+            num_jumps=num_jumps,
+            num_neighbours=num_neighbours,
+            key=jax.random.key(seed),
+        )
         found.append(_errors(config, given, graph))
     return {name: mean_interval([100 * one[name] for one in found]) for name in found[0]}
 
