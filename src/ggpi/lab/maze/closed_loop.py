@@ -77,7 +77,7 @@ class Config:
     num_transitions: int = 1_000_000
     """Transitions that models learn from."""
     training_steps: int = 20_000
-    """Steps of training."""
+    """Steps of training; 0 takes the shipped models of Medium."""
     num_landmarks: int = 4_000
     """Landmarks of the graph."""
     num_jumps: int = 16
@@ -211,7 +211,7 @@ def turns_of(config: Config) -> tuple[int, ...]:
 
 def training_of(config: Config, i: int) -> Training:
     """What the models of the i-th seed are trained with."""
-    recipe = replace(RECIPE, steps=config.training_steps)
+    recipe = replace(RECIPE, steps=config.training_steps) if config.training_steps else None
     return Training(config.maze, config.first_model + i, config.num_transitions, recipe)
 
 
