@@ -10,7 +10,7 @@ import pytest
 import corridor
 import ggpi
 from ggpi import GGPIAgent, jumpy_graph, rewards
-from ggpi.agent import NoRewardWarning, UnfamiliarStateWarning
+from ggpi.agent import NoRewardWarning, UnfamiliarStateWarning, fresh_values
 from ggpi.agent.checks import checked_closed_loop
 from ggpi.planning import SequentialHalving
 from ggpi.planning.graph_values import solve_graph
@@ -261,6 +261,17 @@ class TestWrongInput:
             graph.solve(rewards.state(lambda state: jnp.where(state[0] > 50, jnp.inf, 0.0)))
         with pytest.raises(ValueError, match="here states are vectors"):
             graph.solve(rewards.state(np.zeros(5)))
+
+
+def test_fresh_values_are_of_a_graph_and_one_reward(ghms, graph):
+    agent = GGPIAgent(ghms, REWARD, depth="inf", graph=graph, num_samples=4)
+    for wrong, count, said in (
+        (GGPIAgent(ghms, REWARD, depth=1), 5, 'give an agent with depth="inf"'),
+        (agent.with_reward(rewards.each([REWARD, REWARD])), 5, "one reward at a time, the agent has 2"),
+        (agent, 0, "num_landmarks is at least 1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fresh_values(wrong, count, key=KEY)
 
 
 def test_rewards_of_plain_python(graph):
