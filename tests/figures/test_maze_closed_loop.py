@@ -1,11 +1,14 @@
 """The closed loop in mazes at its smallest size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("gymnasium_robotics")
 
 from ggpi.lab.maze import closed_loop, closed_loop_figure
+from ggpi.lab.maze.closed_loop_models import ALPHA, GAMMA
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +35,13 @@ def test_eight_policies_go_eight_ways():
     ways = np.array([policy.mode(np.zeros(4)) for policy in closed_loop.policies()])
     angles = np.sort(np.arctan2(ways[:, 1], ways[:, 0]))
     np.testing.assert_allclose(np.diff(angles), np.pi / 4, atol=1e-5)
+
+
+def test_shipped_models_need_no_training():
+    config = replace(closed_loop.PRESETS["tiny"], training_steps=0, maze="Medium", first_model=1)
+    training = closed_loop.training_of(config, 1)
+    assert training.recipe is None and training.seed == 2
+    ghms = closed_loop.models(training)
+    assert (len(ghms.policies), ghms.gamma, ghms.alphas) == (4, GAMMA, (ALPHA,))
+    with pytest.raises(ValueError, match="shipped models are of Medium, got UMaze"):
+        closed_loop.models(replace(training, maze="UMaze"))

@@ -11,6 +11,8 @@ import corridor
 import ggpi
 from chance import error_of_estimate, error_of_mean
 from ggpi import GGPIAgent, evaluate_closed_loop, exact_ghms, jumpy_graph, rewards
+from ggpi.agent import fresh_values
+from ggpi.planning.closed_loop_sampled import _jumps, evaluate_closed_loop_sampled
 from ggpi.planning.jumpy_graph import Jumps, JumpyGraph
 from worlds import ALPHAS, worlds
 
@@ -26,11 +28,14 @@ def models(world, alpha):
     return exact_ghms(world.mdp, list(world.pis), world.gamma, alpha)
 
 
-def enumerated(world, alpha):
-    """A graph with every possible jump (a, x′, a′) from every state, by its probability: expectations, not samples."""
+def enumerated(world, alpha, mu=None):
+    """A graph with every possible jump (a, x′, a′) from every state, by its probability: expectations, not samples.
+
+    The probabilities of x′ are those of the models, or other ones μ [K, S, A, S].
+    """
     ghms, terminal = models(world, alpha), world.mdp.terminal
     landmarks, K, A, S = np.flatnonzero(~terminal), len(world.pis), world.A, world.S
-    mu = np.stack([ghms.segment(k, alpha).dense() for k in range(K)])
+    mu = np.stack([ghms.segment(k, alpha).dense() for k in range(K)]) if mu is None else mu
     share = np.einsum("kxa,kxay,kyb->kxayb", world.pis, mu, world.pis)[:, landmarks]
     shape = (K, len(landmarks), A * S * A)
     action, end, end_action = (
@@ -83,6 +88,21 @@ def test_exact_jumps_from_all_states_give_the_closed_loop(world, alpha, form):
     graph, reward = enumerated(world, alpha), reward_of(world, form)
     graph.check_parts(())
     expected = evaluate_closed_loop(models(world, alpha), reward).v.max(axis=0)[graph.landmarks]
+    np.testing.assert_allclose(
+        graph.solve(reward), expected, rtol=1e-4, atol=1e-4 * (1 + np.abs(expected).max())
+    )
+
+
+@settings(max_examples=20)
+@given(worlds(terminal=True, size=(4, 2)), st.sampled_from(ALPHAS), forms, st.sampled_from([1, 5]))
+def test_sampled_jumps_from_all_pairs_give_the_sampled_closed_loop(world, alpha, form, n):
+    """From the jumps that `evaluate_closed_loop_sampled` drew, the graph computes what it does, without an error."""
+    ghms, reward, key = models(world, alpha), reward_of(world, form), jax.random.key(n)
+    found = evaluate_closed_loop_sampled(ghms, reward, num_samples=n, key=key)
+    keys = jax.random.split(key, len(world.pis))
+    drawn = [_jumps(ghms, k, alpha, n, keys[k]).toarray() for k in range(len(keys))]
+    graph = enumerated(world, alpha, np.reshape(drawn, (-1, world.S, world.A, world.S)))
+    expected = found.v.max(axis=0)[graph.landmarks]
     np.testing.assert_allclose(
         graph.solve(reward), expected, rtol=1e-4, atol=1e-4 * (1 + np.abs(expected).max())
     )
@@ -211,6 +231,26 @@ def test_the_maximum_prefers_lucky_jumps_by_no_more_than_their_noise():
     chance = error_of_mean(width / 2 / np.sqrt(n), 80, width / n)
     assert -chance <= lucky.mean() <= width / 2 * np.sqrt(2 * np.log(6) / n) + chance
     assert lucky.mean() > 0.05 * width / np.sqrt(n), "few jumps are seen to be lucky"
+
+
+def test_fresh_values_are_one_backup_without_luck():
+    """Few jumps choose, others estimate: the mean over landmarks has no bias, and V of lucky jumps exceeds it."""
+    world, n, alpha = _world(states=81, policies=6, seed=5), 4, 0.5
+    ghms, reward = models(world, alpha), reward_of(world, "arrival")
+    sizes = {"num_landmarks": 80, "num_jumps": n, "num_neighbours": 1}
+    graph = jumpy_graph(ghms, np.arange(81), **sizes, key=jax.random.key(6))
+    agent = GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=n, first_actions="all")
+    found = fresh_values(agent, 100, key=jax.random.key(7))
+    np.testing.assert_array_equal(found.landmarks, np.arange(80))
+    np.testing.assert_array_equal(found.graph, graph.solve(reward))
+    v = np.zeros(81)
+    v[graph.landmarks] = found.graph
+    expected = backed_up(world, alpha, "arrival", v)[found.policy, graph.landmarks]
+    width = np.ptp(world.r_state) / (1 - graph.beta) + graph.discount * np.ptp(v)
+    deviation = 1.25 * np.sqrt((found.stderr**2).mean() * n)  # estimated from 80 × 3 differences
+    assert abs((found.fresh - expected).mean()) <= error_of_mean(deviation, 80 * n, width)
+    assert found.excess > 4 * found.excess_stderr > 0, "few jumps are seen to be lucky"
+    assert "80 landmarks" in str(found)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,16 @@
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.agent.choosing import Plan
+from ggpi.agent.fresh import FreshValues, fresh_values
 from ggpi.agent.searching import Progress
 from ggpi.agent.warnings import NoRewardWarning, UnfamiliarStateWarning
 
-__all__ = ["GGPIAgent", "NoRewardWarning", "Plan", "Progress", "UnfamiliarStateWarning"]
+__all__ = [
+    "FreshValues",
+    "GGPIAgent",
+    "NoRewardWarning",
+    "Plan",
+    "Progress",
+    "UnfamiliarStateWarning",
+    "fresh_values",
+]

@@ -30,6 +30,10 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.finite.planner_regret",
         "Planners: regret of the chosen plan against draws, among 16 to a million plans",
     ),
+    "jumpy-graph-errors": (
+        "ggpi.lab.finite.graph_errors",
+        "Jumpy graphs against exact values: errors by jumps, landmarks and neighbours",
+    ),
     "learned-policy-iteration": (
         "ggpi.lab.iteration.learned_policy_iteration",
         "Alg 1 with learned models: iterations of GPI and of GGPI at depth 2",

@@ -10,7 +10,7 @@ import pytest
 import corridor
 import ggpi
 from ggpi import GGPIAgent, jumpy_graph, rewards
-from ggpi.agent import NoRewardWarning, UnfamiliarStateWarning
+from ggpi.agent import NoRewardWarning, UnfamiliarStateWarning, fresh_values
 from ggpi.agent.checks import checked_closed_loop
 from ggpi.planning import SequentialHalving
 from ggpi.planning.graph_values import solve_graph
@@ -147,6 +147,27 @@ def test_saved_and_loaded(graph, ghms, tmp_path):
         ggpi.load(tmp_path)
 
 
+def test_graphs_with_broken_parts_are_not_loaded(graph, tmp_path):
+    """NaN compares false with everything: without these checks it would pass for the best value, or for none."""
+    landmarks, jumps = graph.landmarks.copy(), graph.jumps
+    landmarks[3] = np.nan
+    for changes, said in (
+        ({"landmarks": landmarks}, "landmarks, units or jumps are not finite"),
+        ({"units": np.zeros(1)}, "not finite"),
+        ({"gamma": 1.5}, "γ lies in"),
+        ({"alpha": 0.0}, "α"),
+        ({"sizes": (3, 2)}, "sizes of a finite MDP"),
+        ({"landmarks": landmarks[:5]}, "jumps are not all of 2 policies, 5 landmarks"),
+        ({"jumps": dataclasses.replace(jumps, end=jumps.end + np.inf)}, "not finite"),
+        ({"jumps": dataclasses.replace(jumps, share=jumps.share * 2)}, "do not count 1 together"),
+        ({"jumps": dataclasses.replace(jumps, weight=jumps.weight * 2)}, "weigh more than 1"),
+        ({"jumps": dataclasses.replace(jumps, weight=-jumps.weight)}, "do not count 1 together"),
+    ):
+        with pytest.raises(ggpi.FileError, match=said):
+            ggpi.save(tmp_path, dataclasses.replace(graph, **changes))
+            ggpi.load(tmp_path)
+
+
 @pytest.mark.slow
 def test_models_of_one_network():
     """The α of the graph is that of models made for it; saved models are recognised."""
@@ -240,6 +261,17 @@ class TestWrongInput:
             graph.solve(rewards.state(lambda state: jnp.where(state[0] > 50, jnp.inf, 0.0)))
         with pytest.raises(ValueError, match="here states are vectors"):
             graph.solve(rewards.state(np.zeros(5)))
+
+
+def test_fresh_values_are_of_a_graph_and_one_reward(ghms, graph):
+    agent = GGPIAgent(ghms, REWARD, depth="inf", graph=graph, num_samples=4)
+    for wrong, count, said in (
+        (GGPIAgent(ghms, REWARD, depth=1), 5, 'give an agent with depth="inf"'),
+        (agent.with_reward(rewards.each([REWARD, REWARD])), 5, "one reward at a time, the agent has 2"),
+        (agent, 0, "num_landmarks is at least 1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fresh_values(wrong, count, key=KEY)
 
 
 def test_rewards_of_plain_python(graph):

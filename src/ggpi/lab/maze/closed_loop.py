@@ -17,6 +17,7 @@ the closed loop have the models of the first seed.
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class Config:
     """UMaze, Medium, Large, or a drawing."""
     num_models: int = 3
     """Seeds of models."""
+    first_model: int = 0
+    """The first of these seeds."""
     depths: tuple[int, ...] = (1, 2, 3, 4)
     """Depths of plans, beside the closed loop."""
     others: tuple[str, ...] = tuple(OTHERS)
@@ -74,7 +77,7 @@ class Config:
     num_transitions: int = 1_000_000
     """Transitions that models learn from."""
     training_steps: int = 20_000
-    """Steps of training."""
+    """Steps of training; 0 takes the shipped models of Medium."""
     num_landmarks: int = 4_000
     """Landmarks of the graph."""
     num_jumps: int = 16
@@ -140,6 +143,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         "free": PointMaze(config.maze).free,
         "turns": turns,
         "num_models": config.num_models,
+        "first_model": config.first_model,
         "episodes": config.episodes,
         "few_episodes": config.few_episodes,
         "graphs": [results[f"graph/{s}"] for s in seeds],
@@ -165,7 +169,7 @@ def agent_of(config: Config, name: str) -> agents.Decide:
             search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
             return agents.WarmPlanner(models(training), 3, maze.RADIUS, search)
         case "cross-entropy":
-            return agents.WarmPlanner(models(training), None, maze.RADIUS, _cross_entropy(config))
+            return agents.WarmPlanner(models(training), None, maze.RADIUS, cross_entropy(config, 4))
         case "recorded":
             graph = graph_of(training, config.sizes)
             return recorded_search(graph, data_of(training), policies(), maze.RADIUS)
@@ -180,11 +184,17 @@ def agent_of(config: Config, name: str) -> agents.Decide:
             return planner(config, int(name.removeprefix("depth-")))
 
 
-def _cross_entropy(config: Config) -> CrossEntropy:
-    """Four rounds of plans of depth 4."""
+def cross_entropy(config: Config, depth: int, **switches: Any) -> CrossEntropy:
+    """Four rounds of plans of a depth, with about as many draws as halving.
+
+    Args:
+        config: samples and draws.
+        depth: segments of a plan.
+        switches: `alphas` or an `alpha_range`; by default the α of the models.
+    """
     num_samples = max(1, config.samples // 4)
-    num_plans = max(9, config.draws // (4 * 4 * num_samples))
-    return CrossEntropy(num_plans, depth=4, num_samples=num_samples, value_samples=1)
+    num_plans = max(9, config.draws // (4 * depth * num_samples))
+    return CrossEntropy(num_plans, depth=depth, num_samples=num_samples, value_samples=1, **switches)
 
 
 def planner(config: Config, depth: int) -> agents.Decide:
@@ -199,10 +209,10 @@ def turns_of(config: Config) -> tuple[int, ...]:
     return tuple(maze.targets_by_turns(PointMaze(config.maze)))
 
 
-def training_of(config: Config, seed: int) -> Training:
-    """What the models of a seed are trained with."""
-    recipe = replace(RECIPE, steps=config.training_steps)
-    return Training(config.maze, seed, config.num_transitions, recipe)
+def training_of(config: Config, i: int) -> Training:
+    """What the models of the i-th seed are trained with."""
+    recipe = replace(RECIPE, steps=config.training_steps) if config.training_steps else None
+    return Training(config.maze, config.first_model + i, config.num_transitions, recipe)
 
 
 def describe(config: Config, seed: int) -> Metrics:

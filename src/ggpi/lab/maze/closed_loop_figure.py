@@ -24,7 +24,7 @@ def _graph_table(metrics: Metrics) -> Table:
     )
     for column in ("seed of models", "landmarks", "in walls, %", "left out, %", "distance"):
         shown.add_column(column, justify="right")
-    for seed, row in enumerate(metrics["graphs"]):
+    for seed, row in enumerate(metrics["graphs"], start=metrics["first_model"]):
         shares = (f"{100 * row[name]:.1f}" for name in ("in_walls", "left_out"))
         shown.add_row(str(seed), f"{row['landmarks']:,}", *shares, f"{row['distance']:.3f}")
     return shown

@@ -28,10 +28,12 @@ from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.policies.linear import LinearPolicy, maze_policies
 from ggpi.rollout.collection import collect
 from ggpi.storage.arrays import write_json
+from ggpi.storage.pretrained import pretrained
 from ggpi.types import Policy
 
 GAMMA, ALPHA = 0.99, 0.3
 """Jumps of β = 0.693 last 3 steps in the mean, up to 1.3 cells, and a target counts from 100 steps away."""
+SHIPPED = "maze-ghms"
 TURN, EPISODE = 60, 120
 """Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
 RECIPE = replace(
@@ -52,7 +54,8 @@ class Training:
     seed: int = 0
     """Seed of data and training."""
     num_transitions: int = 400_000
-    recipe: Recipe = RECIPE
+    recipe: Recipe | None = RECIPE
+    """None takes the shipped models."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,16 @@ def _data(name: str, num_transitions: int, seed: int) -> Transitions:
 
 @lru_cache(maxsize=1)
 def models(training: Training) -> GHMs:
-    """The models of a maze, with α as above where nothing else is said: kept, or trained now."""
+    """The models of a maze, with α as above where nothing else is said: kept, or trained now.
+
+    Without a recipe: the shipped ones, of four directions in Medium, which sample in one pass.
+    """
+    if training.recipe is None:
+        if training.maze != "Medium":
+            raise ValueError(
+                f"the shipped models are of Medium, got {training.maze}: training_steps is at least 1"
+            )
+        return pretrained(SHIPPED).with_gamma(GAMMA).with_alpha(ALPHA)
     spec = replace(PointMaze(training.maze).spec, places=(0, 1))
     data = partial(data_of, training)
     return trained(training, "maze-closed-loop", policies(), data, GAMMA, spec).with_alpha(ALPHA)

@@ -23,7 +23,6 @@ from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import closed_loop
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.closed_loop_models import described, graph_of, models
-from ggpi.planning import CrossEntropy
 
 GROUPS = {
     "landmarks": "landmarks",
@@ -47,7 +46,7 @@ class Config:
     training_steps: tuple[int, ...] = (250, 1_000, 5_000, 20_000)
     """Lengths of training."""
     alphas: tuple[float, ...] = (0.1, 0.3, 0.6)
-    """Each α of the graph and of plans; plans may also choose any between the least and the largest."""
+    """Each α of the graph and of plans; plans may also choose any between the least and the largest. May be empty."""
     with_plans: bool = True
     """Whether plans are tried, which takes longest."""
 
@@ -88,7 +87,7 @@ def _cell(group: str, name: str) -> str:
 
 def _jobs(config: Config) -> list[tuple[str, str, Callable[[], Metrics]]]:
     """Group, name and task of every setting."""
-    base, span = config.base, (min(config.alphas), max(config.alphas))
+    base = config.base
     changes = [("landmarks", "num_landmarks", n) for n in config.landmarks]
     changes += [("jumps", "num_jumps", n) for n in config.jumps]
     changes += [("training", "training_steps", n) for n in config.training_steps]
@@ -97,8 +96,9 @@ def _jobs(config: Config) -> list[tuple[str, str, Callable[[], Metrics]]]:
         for group, name, value in changes
     ]
     jobs += [("alpha", f"{alpha:g}", partial(with_alpha, config, alpha)) for alpha in config.alphas]
-    if not config.with_plans:
+    if not (config.with_plans and config.alphas):
         return jobs
+    span = min(config.alphas), max(config.alphas)
     jobs += [("plans", f"{alpha:g}", partial(plans, config, {"alphas": alpha})) for alpha in config.alphas]
     return [*jobs, ("plans", f"{span[0]:g} to {span[1]:g}", partial(plans, config, {"alpha_range": span}))]
 
@@ -117,9 +117,9 @@ def with_alpha(config: Config, alpha: float) -> Metrics:
 
 
 def plans(config: Config, switches: dict[str, Any]) -> Metrics:
-    """Plans of depth 3 by the cross-entropy method."""
+    """Plans of depth 3 by the cross-entropy method, with the draws of `maze-closed-loop`."""
     base = config.base
-    search = CrossEntropy(64, depth=3, num_samples=base.samples, value_samples=1, **switches)
+    search = closed_loop.cross_entropy(base, 3, **switches)
     ghms = models(closed_loop.training_of(base, 0))
     return _scored(base, agents.WarmPlanner(ghms, None, maze.RADIUS, search))
 
