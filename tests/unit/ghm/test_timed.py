@@ -66,7 +66,7 @@ def test_the_truth_has_the_best_expected_score():
 
 def test_a_sample_is_the_state_after_the_time_that_its_noise_says():
     ghm = model(longest=60).at_horizon(0.7)
-    noise, x, a = (jnp.asarray(part) for part in (RNG.normal(size=4), STATE[0, 0], ACTION[0]))
+    noise, x, a = (jnp.asarray(part) for part in (RNG.normal(size=ghm.noise_size), STATE[0, 0], ACTION[0]))
     time = 1 + int(np.floor(np.log(norm.cdf(noise[0])) / np.log(0.7)))
     y = ghm.after(jnp.array(time), ghm.encode(x, a), noise[1:])
     np.testing.assert_allclose(ghm.push(x, a, noise), ghm.frame.restore(x, y), rtol=1e-5)
@@ -113,3 +113,5 @@ def test_horizons_beyond_the_longest_time_raise():
         ghm.at_horizon(-0.1)
     with pytest.raises(ValueError, match="longest is at least 2"):
         TimedConfig(longest=1)
+    with pytest.raises(ValueError, match="latent is at least 1"):
+        TimedConfig(latent=0)
