@@ -129,7 +129,7 @@ def training(
 
 
 def agent(ghms: GHMs, num_states: int) -> ggpi.GGPIAgent:
-    goals = np.tile(np.float32([5.0, 0.0]), (num_states, 1))
+    goals = np.tile(np.array([5.0, 0.0], np.float32), (num_states, 1))
     reward = ggpi.rewards.target(goals[0], 0.5) if num_states == 1 else ggpi.rewards.targets(goals, 0.5)
     return ggpi.GGPIAgent(ghms, reward, depth=DEPTH, num_samples=SAMPLES)
 

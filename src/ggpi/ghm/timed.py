@@ -52,16 +52,20 @@ class TimedConfig:
     """The longest time; those beyond, which are to have a probability of at most 0.001, are replaced by it."""
     predict: Predict = "change"
     """The change of state, or the state itself."""
+    places: float = 1.0
+    """Weight of the score of positions beside that of all coordinates."""
 
     def __post_init__(self):
         for name, least in (("width", 1), ("depth", 1), ("latent", 1), ("longest", 2)):
             whole(getattr(self, name), name, least=least)
+        if not 0 <= self.places < float("inf"):
+            raise ValueError(f"places is a weight from 0, got {self.places}")
 
     def build(self, frame: Frame, *, key: Key) -> Timed:
         """A model with fresh weights, at horizon 0."""
         sizes = frame.state_size, frame.input_size, self.width, self.depth, self.latent
         network = timed_network(*sizes, key=key)
-        return Timed(frame, network, jnp.zeros(()), self.longest)
+        return Timed(frame, network, jnp.zeros(()), self.longest, places=self.places)
 
 
 class Timed(AbstractGHM):
@@ -74,6 +78,8 @@ class Timed(AbstractGHM):
     longest: int = eqx.field(static=True)
     decoder_noise: float = eqx.field(static=True, default=1.0)
     """ε is multiplied by this: 1 gives true samples of the model, 0 one state for each time."""
+    places: float = eqx.field(static=True, default=1.0)
+    """Weight of the score of positions."""
 
     @property
     def noise_size(self) -> int:
@@ -124,7 +130,7 @@ class Timed(AbstractGHM):
         places = [i for i in range(self.frame.state_size) if i not in self.frame.kept]
         if not places:
             return found
-        return found + energy_score(drawn[..., jnp.array(places)], y[..., jnp.array(places)])
+        return found + self.places * energy_score(drawn[..., jnp.array(places)], y[..., jnp.array(places)])
 
     def at_horizon(self, beta: float) -> Timed:
         """The same network at another horizon."""

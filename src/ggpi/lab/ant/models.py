@@ -57,7 +57,10 @@ class FitConfig:
 
 
 ONE_NETWORK = Recipe(
-    model=TimedConfig(width=80, longest=LENGTH), loss=EnergyMC(), steps=120_000, learning_rate=2e-3
+    model=TimedConfig(width=88, longest=LENGTH, places=4.0),
+    loss=EnergyMC(),
+    steps=110_000,
+    learning_rate=2e-3,
 )
 
 
@@ -67,7 +70,7 @@ class WalkConfig:
 
     seed: int = 0
     """Seed of data and training."""
-    num_walks: int = 50_000
+    num_walks: int = 40_000
     """Walks of one policy, see `ggpi.lab.ant.walks`."""
     recipe: Recipe = ONE_NETWORK
     """How the network is trained."""
