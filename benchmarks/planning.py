@@ -30,7 +30,7 @@ from ggpi.rollout.futures import simulate_futures
 from ggpi.switching import segments
 
 SAMPLES, EPISODES, RADIUS = 100, 100, 0.3
-MODEL = 2.0 * (41 * 3 * 128 + 4 * 128**2 + 3 * 128 + 2 * 35 * 128)
+MODEL = 2.0 * (37 * 88 + 3 * 88**2 + 88 * 4 * 88 + 8 * 88 + 88 * 35)
 POLICY = 2.0 * (29 * 128 + 128**2 + 128 * 16)
 """Floating-point operations in the matrix products of one sample of a model, and of one look of a policy."""
 FLOPS = 20 * SAMPLES * MODEL + (4 + 16 * SAMPLES) * POLICY

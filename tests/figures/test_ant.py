@@ -37,7 +37,11 @@ def test_transfer_compares_agents_on_the_same_starts():
     assert set(metrics["curves"]) == set(metrics["oracle"]) == {"1", "2"}
     assert {"right alone", "random switching", "MPC, one-step model"} <= set(metrics["baselines"])
     assert all(np.isfinite(list(row.values())).all() for row in metrics["ratios"].values())
-    assert len(ant_transfer_figure.table(metrics)) == 3
+    for row in metrics["oracle"].values():
+        apart = row["difference"]
+        assert apart["mean"] == pytest.approx(100 * (row["models_on_the_same"]["mean"] - row["mean"]))
+        assert apart["low"] <= apart["mean"] <= apart["high"]
+    assert len(ant_transfer_figure.table(metrics)) == 4
     assert len(ant_transfer_figure.plot(metrics).axes) == 3
 
 
@@ -85,6 +89,21 @@ def test_cases_of_table_1():
     steps = {"steps": [5, 0, 9, 0, 4, 7]}, {"steps": [3, 6, 0, 0, 8, 7]}
     found = [round(case["mean"]) for case in ant_transfer.cases([list(steps)])]
     assert found == [17, 17, 17, 17, 17, 17]
+
+
+def test_models_and_oracle_are_compared_in_pairs():
+    """Two seeds of models and an oracle of four episodes: 3 of 8 and 2 of 4 reach the target, which is −12.5 points."""
+    config = replace(ant_transfer.PRESETS["tiny"], num_models=2, oracle_episodes=4)
+    results = {
+        "oracle/depth-2": {"steps": [5, 0, 7, -1]},
+        "depth-2/samples-2/0": {"steps": [3, 9, 0, 0, 8]},
+        "depth-2/samples-2/1": {"steps": [2, 0, 0, -1, 8]},
+    }
+    found = ant_transfer.minus_oracle(results, config, 2)
+    assert found["mean"] == pytest.approx(-12.5)
+    assert found["low"] < -12.5 < found["high"]
+    same = {f"depth-2/samples-2/{s}": results["oracle/depth-2"] for s in (0, 1)}
+    assert ant_transfer.minus_oracle(results | same, config, 2) == {"mean": 0.0, "low": 0.0, "high": 0.0}
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ part_of       one or some of the modules of a stack
 over_axes     vectorises a function over a number of leading axes of all its arguments
 over_vectors  a function of one state vector → states with any leading axes
 over_states   the same, where integers are states of a finite MDP
+by_rows       a function of rows, with all leading axes as one
 over_models   a function of one model and one entry → stacked models, each with a batch of its own
 """
 
@@ -52,6 +53,13 @@ def over_states(function: Function, state: ArrayLike) -> Any:
     if not jnp.issubdtype(states.dtype, jnp.integer):
         return over_vectors(function, states)
     return over_axes(function, states.ndim)(states)
+
+
+def by_rows(function: Callable[[jax.Array], jax.Array], x: jax.Array) -> jax.Array:
+    """A function of rows [n, i], with all leading axes of x as one."""
+    if x.ndim < 3:
+        return function(x)
+    return function(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
 
 
 def over_models(function: Function, models: eqx.Module, *arguments: Numbers) -> Any:

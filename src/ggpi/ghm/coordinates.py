@@ -123,8 +123,8 @@ class Frame(eqx.Module):
             whole = jnp.broadcast_to(state, (*target.shape[:-1], self.state_size))
             target = whole.at[..., jnp.array(self.predicted)].set(target)
         for group in self.rotations:
-            places = jnp.array(group)
-            target = target.at[..., places].set(_orthonormal(target[..., places]))
+            axes = jnp.concatenate([target[..., part] for part in _runs(group)], axis=-1)
+            target = _replaced(target, group, _orthonormal(axes))
         return target
 
     def displacement(self, state: Vectors, other: Vectors) -> Float[Array, "*b d"]:
@@ -202,8 +202,18 @@ def _unit(vector: Float[Array, "*b 3"]) -> Float[Array, "*b 3"]:
     return vector / jnp.maximum(jnp.linalg.norm(vector, axis=-1, keepdims=True), 1e-6)
 
 
+def _replaced(
+    vectors: Float[Array, "*b D"], places: tuple[int, ...], values: Float[Array, "*b n"]
+) -> Float[Array, "*b D"]:
+    """The vectors with other values at some places."""
+    first, *others = _runs(places)
+    if others:
+        return vectors.at[..., jnp.array(places)].set(values)
+    return jnp.concatenate([vectors[..., : first.start], values, vectors[..., first.stop :]], axis=-1)
+
+
 def _runs(places: tuple[int, ...]) -> list[slice]:
-    """Increasing places as slices: XLA copies them faster than it gathers."""
+    """Places as slices: XLA copies them faster than it gathers."""
     if not places:
         return [slice(0, 0)]
     runs = np.split(np.array(places), np.flatnonzero(np.diff(places) != 1) + 1)

@@ -19,6 +19,8 @@ from ggpi.types import Key, Numbers
 
 Policies = tuple[int, ...]
 Terminal = Callable[[Any], Any]
+BLOCK = 512
+"""Rows of each policy that are sampled at a time."""
 
 
 class ModelSampler(eqx.Module):
@@ -41,7 +43,12 @@ class ModelSampler(eqx.Module):
     def jump(self, policies: Policies, horizon: float, state: Numbers, action: Numbers, *, key: Key) -> Array:
         models = _among(self.models[place_of(horizon, self.horizons)], policies)
         noise = jax.random.normal(quick(key), (*jnp.shape(state)[:2], models.noise_size))
-        return over_models(lambda model, *one: model.push(*one), models, state, action, noise)
+        return _by_blocks(
+            lambda *rows: over_models(lambda model, *one: model.push(*one), models, *rows),
+            state,
+            action,
+            noise,
+        )
 
     def onward(self, policies: Policies, horizon: float, state: Numbers, *, key: Key) -> Array:
         action_key, jump_key = jax.random.split(key)
@@ -131,6 +138,21 @@ def place_of(horizon: float, horizons: tuple[float, ...]) -> int:
     if horizon not in horizons:
         raise ValueError(f"there are models at the horizons {list(horizons)}, none at {horizon}")
     return horizons.index(horizon)
+
+
+def _by_blocks(function: Callable[..., Array], *arrays: Numbers) -> Array:
+    """A function of arrays [K, N, …], a block of rows at a time: what a block needs stays in the processor's cache."""
+    count = jnp.shape(arrays[0])[1]
+    if count <= 2 * BLOCK:
+        return function(*arrays)
+
+    def blocks(array: Numbers) -> Array:
+        array = jnp.asarray(array)
+        padded = jnp.pad(array, ((0, 0), (0, -count % BLOCK), *[(0, 0)] * (array.ndim - 2)), mode="edge")
+        return jnp.moveaxis(padded.reshape(len(array), -1, BLOCK, *array.shape[2:]), 1, 0)
+
+    found = jnp.moveaxis(jax.lax.map(lambda rows: function(*rows), tuple(map(blocks, arrays))), 0, 1)
+    return found.reshape(len(found), -1, *found.shape[3:])[:, :count]
 
 
 def _among(stack: Any, policies: Policies) -> Any:

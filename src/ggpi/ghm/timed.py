@@ -19,16 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtr
 from jaxtyping import Array, Float, Int, Num
 
-from ggpi._jax.networks import linear
 from ggpi._jax.shapes import Lead, check_shape
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.coordinates import Frame, Predict
-from ggpi.ghm.velocity import FieldNetwork, field_network
+from ggpi.ghm.timed_network import TimedNetwork, timed_network
 from ggpi.types import Key, whole
 
 TAIL = 1e-3
@@ -48,38 +46,44 @@ class TimedConfig:
     """Units of each layer."""
     depth: int = 2
     """Residual layers."""
+    latent: int = 8
+    """Dimensions of the noise ε; where a state after a known time varies in more ways, it needs more."""
     longest: int = 100
     """The longest time; those beyond, which are to have a probability of at most 0.001, are replaced by it."""
     predict: Predict = "change"
     """The change of state, or the state itself."""
+    places: float = 1.0
+    """Weight of the score of positions beside that of all coordinates."""
 
     def __post_init__(self):
-        for name, least in (("width", 1), ("depth", 1), ("longest", 2)):
+        for name, least in (("width", 1), ("depth", 1), ("latent", 1), ("longest", 2)):
             whole(getattr(self, name), name, least=least)
+        if not 0 <= self.places < float("inf"):
+            raise ValueError(f"places is a weight from 0, got {self.places}")
 
     def build(self, frame: Frame, *, key: Key) -> Timed:
         """A model with fresh weights, at horizon 0."""
-        network_key, outer_key = jax.random.split(key)
-        network = field_network(frame.state_size, frame.input_size, self.width, self.depth, key=network_key)
-        outer = linear(self.width, frame.state_size, key=outer_key)
-        network = eqx.tree_at(lambda network: network.outer, network, outer)
-        return Timed(frame, network, jnp.zeros(()), self.longest)
+        sizes = frame.state_size, frame.input_size, self.width, self.depth, self.latent
+        network = timed_network(*sizes, key=key)
+        return Timed(frame, network, jnp.zeros(()), self.longest, places=self.places)
 
 
 class Timed(AbstractGHM):
     """μ(x′|x, a) = Σ_T (1−β) β^{T−1} p(x′|x, a, T)."""
 
     frame: Frame
-    network: FieldNetwork
+    network: TimedNetwork
     beta: Float[Array, "..."]
     """The horizon, which only decides the distribution of T."""
     longest: int = eqx.field(static=True)
     decoder_noise: float = eqx.field(static=True, default=1.0)
     """ε is multiplied by this: 1 gives true samples of the model, 0 one state for each time."""
+    places: float = eqx.field(static=True, default=1.0)
+    """Weight of the score of positions."""
 
     @property
     def noise_size(self) -> int:
-        return 1 + self.frame.state_size
+        return 1 + self.network.noise_size
 
     @property
     def loss_noise_size(self) -> int:
@@ -114,7 +118,7 @@ class Timed(AbstractGHM):
         return self.network.encode(self.frame.inputs(state, action))
 
     def after(
-        self, times: Times, code: Float[Array, "..."], noise: Float[Array, "*b D"]
+        self, times: Times, code: Float[Array, "..."], noise: Float[Array, "*b n"]
     ) -> Float[Array, "*b D"]:
         """Samples in the frame's coordinates at given times; all axes broadcast with those of the noise."""
         every = jnp.log(jnp.arange(1.0, self.longest + 1)) / jnp.log(float(self.longest))
@@ -126,7 +130,7 @@ class Timed(AbstractGHM):
         places = [i for i in range(self.frame.state_size) if i not in self.frame.kept]
         if not places:
             return found
-        return found + energy_score(drawn[..., jnp.array(places)], y[..., jnp.array(places)])
+        return found + self.places * energy_score(drawn[..., jnp.array(places)], y[..., jnp.array(places)])
 
     def at_horizon(self, beta: float) -> Timed:
         """The same network at another horizon."""

@@ -10,13 +10,12 @@ are seen as sin πkt and cos πkt, k = 1, …, 8: a period of 1 would take t = 0
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ggpi._jax.batching import by_rows
 from ggpi._jax.networks import MLP, affine, linear, mlp, silu
 from ggpi.types import Key
 
@@ -40,13 +39,13 @@ class FieldNetwork(eqx.Module):
 
     def encode(self, inputs: Float[Array, "*b i"]) -> Float[Array, "*b m"]:
         """The part of all modulations that comes from (x, a)."""
-        return self._bounded(_by_rows(self.context, inputs))
+        return self._bounded(by_rows(self.context, inputs))
 
     def encode_time(self, t: Float[Array, "*n"]) -> Float[Array, "*n m"]:
         """The part of all modulations that comes from the time."""
         angles = jnp.pi * t[..., None] * jnp.arange(1, FREQUENCIES + 1)
         return self._bounded(
-            _by_rows(self.clock, jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1))
+            by_rows(self.clock, jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1))
         )
 
     def __call__(
@@ -97,11 +96,4 @@ def field_network(size: int, inputs: int, width: int, depth: int, *, key: Key) -
 def _dense(
     x: Float[Array, "*b i"], weight: Float[Array, "i o"], bias: Float[Array, "o"]
 ) -> Float[Array, "*b o"]:
-    return _by_rows(lambda rows: affine(rows, weight, bias), x)
-
-
-def _by_rows(function: Callable[[Array], Array], x: Float[Array, "*b i"]) -> Float[Array, "*b o"]:
-    """A function of rows, with all leading axes as one."""
-    if x.ndim < 3:
-        return function(x)
-    return function(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+    return by_rows(lambda rows: affine(rows, weight, bias), x)

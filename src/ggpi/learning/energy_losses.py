@@ -78,7 +78,7 @@ class EnergyLoss(ABC):
         followed = follow_at(problem, batch_size, self.times_per_row, models.longest, key=draw_key)
         times, target = self.targets(slow, problem, followed, key=target_key)
         state, action = problem.data.state[followed.rows], problem.data.action[followed.rows]
-        shape = len(state), self.samples, *target.shape[1:]
+        shape = len(state), self.samples, *followed.times.shape[1:], models.network.noise_size
         noise = jax.random.normal(quick(noise_key), shape)
 
         def one(
@@ -134,7 +134,7 @@ class EnergyTD(EnergyLoss):
             followed.target, followed.left.argmax(axis=-1)[..., None, None], axis=2
         ).squeeze(2)
         acted = act(problem.bank, last, key=action_key)
-        noise = jax.random.normal(quick(noise_key), followed.target.shape)
+        noise = jax.random.normal(quick(noise_key), (*followed.times.shape, slow.network.noise_size))
 
         def one(slow: Timed, last: Array, acted: Array, left: Array, noise: Array) -> Array:
             y = slow.after(jnp.maximum(left, 1), slow.encode(last, acted)[:, None], noise)

@@ -91,6 +91,7 @@ LIBRARY = {
     "td2-cfm/1": "ggpi.learning.flow_losses:TD2CFM",
     "td2-dd/1": "ggpi.learning.flow_losses:TD2DD",
     "timed-config/1": "ggpi.ghm.timed:TimedConfig",
+    "timed-network/1": "ggpi.ghm.timed_network:TimedNetwork",
     "timed/1": "ggpi.ghm.timed:Timed",
     "transitions/1": "ggpi.data.transitions:Transitions",
     "unscaled/1": "ggpi.policies.networks:Unscaled",

@@ -126,12 +126,21 @@ def test_places_are_coordinates_that_are_seen():
         StateSpec(("x", "y"), places=(2,))
 
 
-def test_rotations_are_orthonormal_in_every_sample():
-    frame = fit_frame(STATES, ACTIONS, AHEAD, ROTATED, None)
+@pytest.mark.parametrize("places", [(2, 3, 4, 5, 6, 7), (4, 3, 2, 5, 7, 6), (0, 1, 2, 5, 6, 7)])
+def test_rotations_are_orthonormal_in_every_sample(places):
+    """Also where the coordinates of the axes are not in a row; all others are what they were."""
+    frame = fit_frame(STATES, ACTIONS, AHEAD, StateSpec(tuple("abcdefgh"), rotations=(places,)), None)
     drawn = jax.vmap(lambda y: frame.restore(jnp.asarray(STATES[0], jnp.float32), y))(
         jnp.asarray(STATES, jnp.float32)
     )
-    first, second = drawn[:, 2:5], drawn[:, 5:]
+    free = fit_frame(STATES, ACTIONS, AHEAD, plain(8), None)
+    start, y = jnp.asarray(STATES[0], jnp.float32), jnp.asarray(STATES, jnp.float32)
+    plainly = np.asarray(jax.vmap(lambda y: free.restore(start, y))(y))
+    first, second = drawn[:, jnp.array(places[:3])], drawn[:, jnp.array(places[3:])]
+    rest = [i for i in range(8) if i not in places]
+    np.testing.assert_allclose(drawn[:, jnp.array(rest)], plainly[:, rest], rtol=1e-5)
+    along = plainly[:, places[:3]] / np.linalg.norm(plainly[:, places[:3]], axis=1, keepdims=True)
+    np.testing.assert_allclose(first, along, atol=1e-5)
     np.testing.assert_allclose((first**2).sum(1), 1, atol=1e-5)
     np.testing.assert_allclose((second**2).sum(1), 1, atol=1e-5)
     np.testing.assert_allclose((first * second).sum(1), 0, atol=1e-5)

@@ -66,7 +66,7 @@ def test_the_truth_has_the_best_expected_score():
 
 def test_a_sample_is_the_state_after_the_time_that_its_noise_says():
     ghm = model(longest=60).at_horizon(0.7)
-    noise, x, a = (jnp.asarray(part) for part in (RNG.normal(size=4), STATE[0, 0], ACTION[0]))
+    noise, x, a = (jnp.asarray(part) for part in (RNG.normal(size=ghm.noise_size), STATE[0, 0], ACTION[0]))
     time = 1 + int(np.floor(np.log(norm.cdf(noise[0])) / np.log(0.7)))
     y = ghm.after(jnp.array(time), ghm.encode(x, a), noise[1:])
     np.testing.assert_allclose(ghm.push(x, a, noise), ghm.frame.restore(x, y), rtol=1e-5)
@@ -77,9 +77,10 @@ def test_a_sample_is_the_state_after_the_time_that_its_noise_says():
     np.testing.assert_allclose(quiet.push(x, a, noise), first, rtol=1e-5)
 
 
-def test_the_loss_is_the_score_of_two_samples():
-    """In the frame's units: all coordinates, and the two positions once more."""
-    ghm, batch = model(longest=60).at_horizon(0.7), 5
+@pytest.mark.parametrize("weight", [1.0, 3.0, 0.0])
+def test_the_loss_is_the_score_of_two_samples(weight):
+    """In the frame's units: all coordinates, and the two positions once more, with their weight."""
+    ghm, batch = model(longest=60, places=weight).at_horizon(0.7), 5
     x, a, target = (jnp.asarray(part[:batch]) for part in (STATE[0], ACTION, STATE[1]))
     noise = jnp.asarray(RNG.normal(size=(batch, ghm.loss_noise_size)))
     y = np.asarray(ghm.frame.change(x, target))
@@ -90,10 +91,10 @@ def test_the_loss_is_the_score_of_two_samples():
         ]
     )
     expected = 0.0
-    for places in (slice(0, 3), slice(0, 2)):
+    for places, factor in ((slice(0, 3), 1.0), (slice(0, 2), weight)):
         apart = np.linalg.norm(drawn[..., places] - y[:, None, places], axis=-1).mean(axis=1)
         between = np.linalg.norm(drawn[:, 0, places] - drawn[:, 1, places], axis=-1)
-        expected = expected + apart - between / 2
+        expected = expected + factor * (apart - between / 2)
     np.testing.assert_allclose(ghm.loss(x, a, target, noise), expected, rtol=1e-4)
 
 
@@ -113,3 +114,8 @@ def test_horizons_beyond_the_longest_time_raise():
         ghm.at_horizon(-0.1)
     with pytest.raises(ValueError, match="longest is at least 2"):
         TimedConfig(longest=1)
+    with pytest.raises(ValueError, match="latent is at least 1"):
+        TimedConfig(latent=0)
+    for weight in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="places is a weight from 0"):
+            TimedConfig(places=weight)

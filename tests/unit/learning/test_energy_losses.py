@@ -82,7 +82,7 @@ def test_beyond_the_record_the_model_continues_for_what_is_left():
     kept = np.asarray(left)[..., None] == 0
     np.testing.assert_array_equal(np.asarray(found)[kept], np.asarray(target)[kept])
     action_key, noise_key = jax.random.split(KEY)
-    noise = jax.random.normal(noise_key, target.shape)
+    noise = jax.random.normal(noise_key, (*left.shape, model.network.noise_size))
     for row, place, start, time in ((0, 1, 5.0, 3), (1, 0, 7.0, 2)):
         acted = BANK.among((0,)).sample_each(jnp.array([[[5.0], [7.0]]]), key=action_key)[0, row]
         code = model.encode(jnp.array([start]), acted)

@@ -14,12 +14,14 @@ those in between, in the order of `DIAGONALS`.
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ggpi.envs.ant.observation import INDEX
+from ggpi.envs.ant.observation import INDEX, NAMES
 from ggpi.envs.directions import EIGHT, HEADINGS
 
 TURNED = ("place", "forward", "up", "velocity", "spin")
+IS_X, IS_Y = (np.isin(np.arange(len(NAMES)), [INDEX[group].start + i for group in TURNED]) for i in (0, 1))
 LEGGED = {"joints": 2, "joint_speeds": 2, "feet": 1}
 
 
@@ -30,21 +32,38 @@ def turn_world(state: Float[Array, "35"], quarters: Int[Array, ""] | int) -> Flo
 
 def _turned(state: Float[Array, "35"], cos: Float[Array, ""], sin: Float[Array, ""]) -> Float[Array, "35"]:
     """The state after turning the world by an angle."""
-    for group in TURNED:
-        first = INDEX[group].start
-        x, y = state[first], state[first + 1]
-        state = state.at[first].set(cos * x - sin * y).at[first + 1].set(sin * x + cos * y)
-    return state
+    from_x, from_y = jnp.roll(state, 1), jnp.roll(state, -1)
+    return jnp.where(IS_X, cos * state - sin * from_y, jnp.where(IS_Y, sin * from_x + cos * state, state))
 
 
 def rename_legs(state: Float[Array, "35"], legs: Int[Array, ""] | int) -> Float[Array, "35"]:
     """The same ant with leg k + `legs` called leg k: its x-axis is turned by as many quarter turns."""
-    forward, up = state[INDEX["forward"]], state[INDEX["up"]]
-    axes = jnp.stack([forward, jnp.cross(up, forward), -forward, -jnp.cross(up, forward)])
-    state = state.at[INDEX["forward"]].set(axes[legs % 4])
-    for group, numbers in LEGGED.items():
-        state = state.at[INDEX[group]].set(jnp.roll(state[INDEX[group]], -numbers * legs))
-    return state
+    forward = state[INDEX["forward"]]
+    ahead = jnp.where(legs % 2 == 1, _left(state), forward)
+    parts = {group: _renamed(state[INDEX[group]], numbers, legs) for group, numbers in LEGGED.items()}
+    return jnp.concatenate(
+        [
+            state[: INDEX["forward"].start],
+            jnp.where(legs % 4 >= 2, -ahead, ahead),
+            state[INDEX["up"]],
+            parts["joints"],
+            state[INDEX["velocity"]],
+            state[INDEX["spin"]],
+            parts["joint_speeds"],
+            parts["feet"],
+        ]
+    )
+
+
+def _left(state: Float[Array, "35"]) -> Float[Array, "3"]:
+    """The body's y-axis."""
+    return jnp.cross(state[INDEX["up"]], state[INDEX["forward"]])
+
+
+def _renamed(values: Float[Array, "n"], numbers: int, legs: Int[Array, ""] | int) -> Float[Array, "n"]:
+    """Values of the legs, so many `numbers` of each, as `jnp.roll(values, -numbers * legs)`, which XLA would gather."""
+    once = jnp.where(legs % 2 == 1, jnp.roll(values, -numbers), values)
+    return jnp.where(legs % 4 >= 2, jnp.roll(once, -2 * numbers), once)
 
 
 def canonical(
@@ -53,17 +72,16 @@ def canonical(
     """The state turned so that `direction` is +x, legs renamed so that the body faces there; and by how many."""
     x, y = jnp.asarray(EIGHT)[direction]
     turned = _turned(state, x, -y)
-    forward, up = turned[INDEX["forward"]], turned[INDEX["up"]]
-    x, y = forward[0], jnp.cross(up, forward)[0]
-    legs = jnp.argmax(jnp.stack([x, y, -x, -y]))
+    x, y = turned[INDEX["forward"]][0], _left(turned)[0]
+    legs = jnp.where(x >= abs(y), 0, jnp.where(y >= abs(x), 1, jnp.where(-x >= abs(y), 2, 3)))
     return rename_legs(turned, legs), legs
 
 
 def back(action: Float[Array, "A"], legs: Int[Array, ""] | int) -> Float[Array, "A"]:
     """The action with the legs' own names."""
-    return jnp.roll(action, 2 * legs)
+    return _renamed(action, 2, -legs)
 
 
 def forth(action: Float[Array, "A"], legs: Int[Array, ""] | int) -> Float[Array, "A"]:
     """The action with the legs renamed: the inverse of `back`."""
-    return jnp.roll(action, -2 * legs)
+    return _renamed(action, 2, legs)

@@ -19,7 +19,7 @@ from ggpi.lab.cells import Cells, Metrics, compute
 class Config:
     seed: int = 0
     """Seed of the episodes and of the models."""
-    preset: str = "paper"
+    models: str = "paper"
     """How the models are trained: tiny, cpu, paper or one-network."""
     episodes: int = 100
     """Episodes of each agent at each setting."""
@@ -35,17 +35,17 @@ class Config:
 
 PRESETS = {
     "tiny": Config(
-        seed=0, preset="tiny", episodes=2, samples=2, depths=(1, 2), radii=(1.0,), distances=(1.0,)
+        seed=0, models="tiny", episodes=2, samples=2, depths=(1, 2), radii=(1.0,), distances=(1.0,)
     ),
-    "cpu": Config(preset="cpu", episodes=50, samples=40),
+    "cpu": Config(models="cpu", episodes=50, samples=40),
     "paper": Config(),
 }
 
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of each depth at each radius and at each distance."""
-    fit = replace(FITS[config.preset], seed=config.seed)
-    one_step = apart(config.preset, config.seed)
+    fit = replace(FITS[config.models], seed=config.seed)
+    one_step = apart(config.models, config.seed)
     settings = {f"radius-{r:g}": (r, None) for r in config.radii}
     settings |= {f"distance-{d:g}": (ant.RADIUS, d) for d in config.distances}
     ratios = announce(cells({"models": partial(calibrate, fit)})["models"])

@@ -18,7 +18,7 @@ import numpy as np
 
 from ggpi.lab.agents import Decide, Timed, WarmPlanner, closed_loop, planner
 from ggpi.lab.ant import episodes as ant
-from ggpi.lab.ant.models import FITS, AnyFit, models, transitions
+from ggpi.lab.ant.models import FITS, AnyFit, FitConfig, models, transitions
 from ggpi.lab.ant.transfer import summary
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.planning import JumpyGraph, SequentialHalving
@@ -45,10 +45,10 @@ LANDMARKS_FROM = 200_000
 class Config:
     seed: int = 0
     """Seed of the episodes."""
-    preset: str = "paper"
-    """How the models are trained: tiny, cpu or paper."""
+    models: str = "paper"
+    """How the models are trained: tiny, cpu, paper or one-network."""
     num_models: int = 5
-    """Seeds of models; the first is shipped for cpu."""
+    """Seeds of models; the first is shipped for one-network."""
     episodes: int = 100
     """Episodes of each planner, the same for all."""
     draws: tuple[int, ...] = (500, 1_000, 2_000)
@@ -64,15 +64,15 @@ class Config:
 
 
 PRESETS = {
-    "tiny": Config(preset="tiny", num_models=1, episodes=2, draws=(120,), radius=2.0),
-    "cpu": Config(preset="cpu", num_models=1),
+    "tiny": Config(models="tiny", num_models=1, episodes=2, draws=(120,), radius=2.0),
+    "cpu": Config(models="cpu", num_models=1),
     "paper": Config(draws=(250, 500, 1_000, 2_000, 4_000)),
 }
 
 
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of every planner with every budget."""
-    fits = [replace(FITS[config.preset], seed=s) for s in range(config.num_models)]
+    fits = [replace(FITS[config.models], seed=s) for s in range(config.num_models)]
     settings = list(product(config.draws[::-1], config.planners))
     results = cells(
         {
@@ -120,5 +120,6 @@ def decider(config: Config, fit: AnyFit, name: str, draws: int) -> Decide:
 @lru_cache(maxsize=1)
 def graph_of(fit: AnyFit) -> JumpyGraph:
     """The graph of the models' jumps, from states of their data."""
-    states = transitions(min(LANDMARKS_FROM, fit.num_transitions), fit.seed).state
+    count = min(LANDMARKS_FROM, fit.num_transitions) if isinstance(fit, FitConfig) else LANDMARKS_FROM
+    states = transitions(count, fit.seed).state
     return jumpy_graph(models(fit), states, key=jax.random.key(fit.seed))

@@ -3,8 +3,8 @@
 `FitConfig` is the paper's way: each model learns for itself, from transitions of random switching. `WalkConfig` makes
 all models from one network, by the ant's symmetry, with the time of a sample as its latent variable.
 
-The models of seed 0 at the `cpu` size are shipped; others are trained when they are first needed and kept in the
-user's cache folder, where an interrupted training resumes.
+The one network of seed 0 is shipped. Other models, among them those of the experiments that reproduce the paper, are
+trained when they are first needed and kept in the user's cache folder, where an interrupted training resumes.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,12 @@ class FitConfig:
     """How they are trained."""
 
 
-ONE_NETWORK = Recipe(model=TimedConfig(longest=LENGTH), loss=EnergyMC(), steps=60_000, learning_rate=2e-3)
+ONE_NETWORK = Recipe(
+    model=TimedConfig(width=88, longest=LENGTH, places=4.0),
+    loss=EnergyMC(),
+    steps=110_000,
+    learning_rate=2e-3,
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class WalkConfig:
 
     seed: int = 0
     """Seed of data and training."""
-    num_walks: int = 50_000
+    num_walks: int = 40_000
     """Walks of one policy, see `ggpi.lab.ant.walks`."""
     recipe: Recipe = ONE_NETWORK
     """How the network is trained."""

@@ -25,7 +25,7 @@ from ggpi.lab.ant.baselines import MPC, PLAIN, plain_agent
 from ggpi.lab.ant.calibration import announce, calibration, ratios
 from ggpi.lab.ant.models import FITS, AnyFit, FitConfig, apart, models, without_noise
 from ggpi.lab.ant.mpc import mpc
-from ggpi.lab.bootstrap import mean_interval
+from ggpi.lab.bootstrap import mean_interval, paired_difference
 from ggpi.lab.cells import Cells, Metrics, Tasks, compute
 from ggpi.storage.pretrained import pretrained
 
@@ -41,10 +41,10 @@ VARIANTS = {"first-actions": f"best of {TRIED} first actions", "decoder-means": 
 class Config:
     seed: int = 0
     """Seed of the episodes."""
-    preset: str = "paper"
+    models: str = "paper"
     """How the models are trained: tiny, cpu, paper or one-network."""
     num_models: int = 5
-    """Seeds of models; the first is shipped for cpu."""
+    """Seeds of models; the first is shipped for one-network."""
     episodes: int = 100
     """Episodes of each agent, the same for all."""
     samples: tuple[int, ...] = (1, 2, 5, 10, 20, 50, 100)
@@ -65,7 +65,7 @@ class Config:
 
 PRESETS = {
     "tiny": Config(
-        preset="tiny",
+        models="tiny",
         num_models=1,
         episodes=2,
         samples=(2,),
@@ -74,7 +74,7 @@ PRESETS = {
         oracle_episodes=1,
         oracle_samples=2,
     ),
-    "cpu": Config(preset="cpu", num_models=3),
+    "cpu": Config(models="cpu", num_models=3),
     "paper": Config(),
 }
 
@@ -84,7 +84,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
     Paper: Alg 2, Fig 5, Table 1
     """
-    fits = [replace(FITS[config.preset], seed=s) for s in range(config.num_models)]
+    fits = [replace(FITS[config.models], seed=s) for s in range(config.num_models)]
     found = cells({f"models/{s}": partial(calibrate, fit) for s, fit in enumerate(fits)})
     calibrated = list(found.values())
     mean_ratios = announce(_mean_ratios(calibrated))
@@ -96,6 +96,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         "samples": config.samples,
         "depths": config.depths,
         "oracle_samples": config.oracle_samples,
+        "oracle_episodes": min(config.oracle_episodes, config.episodes),
         "calibration": calibrated,
         "ratios": mean_ratios,
         **_compared(config, results),
@@ -115,7 +116,7 @@ def _tasks(config: Config, fits: Sequence[AnyFit]) -> Tasks:
     for name in PLAIN:
         tasks[f"plain/{name.replace(' ', '-')}"] = partial(play_plain, config, name)
     for s in range(len(fits)):
-        tasks[f"mpc/{s}"] = partial(plan_one_step, config, apart(config.preset, s))
+        tasks[f"mpc/{s}"] = partial(plan_one_step, config, apart(config.models, s))
     for depth in config.depths:
         tasks[f"oracle/depth-{depth}"] = partial(true_plan, config, depth)
     return tasks
@@ -138,7 +139,10 @@ def _compared(config: Config, results: Metrics) -> Metrics:
         "baselines": _baselines(results, config),
         "oracle": {
             str(d): summary([results[f"oracle/depth-{d}"]])
-            | {"models_on_the_same": _same_starts(results, config, d)}
+            | {
+                "models_on_the_same": _same_starts(results, config, d),
+                "difference": minus_oracle(results, config, d),
+            }
             for d in depths
         },
         "seconds_per_plan": {
@@ -219,6 +223,18 @@ def _same_starts(results: Metrics, config: Config, depth: int) -> Metrics:
     """The learned models on the oracle's episodes, with as many samples."""
     parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
     return summary([{"steps": part["steps"][: config.oracle_episodes]} for part in parts])
+
+
+def minus_oracle(results: Metrics, config: Config, depth: int) -> dict[str, float]:
+    """Targets that the models reach minus those that the oracle reaches, in points, with a 95% interval.
+
+    Both have the same episodes and as many samples; episodes are resampled in pairs, and seeds of models.
+    """
+    parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
+    true = 100.0 * (np.array(results[f"oracle/depth-{depth}"]["steps"]) > 0)
+    ours = 100.0 * np.array([np.array(part["steps"][: len(true)]) > 0 for part in parts])
+    found = paired_difference(ours, np.broadcast_to(true, ours.shape))
+    return {name: float(found[name] or 0.0) for name in ("mean", "low", "high")}
 
 
 def cases(pairs: list[list[Metrics]]) -> list[dict[str, float]]:

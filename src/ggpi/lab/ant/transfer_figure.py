@@ -22,8 +22,13 @@ COLOURS = {1: style.RED, 2: style.BLUE, 3: style.GREEN}
 
 
 def table(metrics: Metrics) -> list[Table]:
-    """Calibration, Table 1, and success of every agent."""
-    return [calibration_table(metrics["ratios"]), _case_table(metrics), _success_table(metrics)]
+    """Calibration, Table 1, success of every agent, and models beside the oracle."""
+    return [
+        calibration_table(metrics["ratios"]),
+        _case_table(metrics),
+        _success_table(metrics),
+        oracle_table(metrics),
+    ]
 
 
 def _case_table(metrics: Metrics) -> Table:
@@ -57,6 +62,27 @@ def _success_table(metrics: Metrics) -> Table:
     for words, row in (rows | metrics["variants"] | metrics["baselines"]).items():
         interval = f"{100 * row['mean']:.0f} [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
         shown.add_row(words, interval, "–" if row["steps"] is None else f"{row['steps']:.0f}")
+    return shown
+
+
+def oracle_table(metrics: Metrics) -> Table:
+    """Models and the simulator in the same episodes, with as many samples."""
+    shown = Table(
+        title=f"Models and the simulator in their place, n = {metrics['oracle_samples']}",
+        caption="the same episodes; 95% bootstrap intervals of the paired difference",
+        title_justify="left",
+    )
+    for column in ("depth", "episodes", "models, %", "simulator, %", "difference, points"):
+        shown.add_column(column, justify="right")
+    for depth, row in metrics["oracle"].items():
+        apart = row["difference"]
+        shown.add_row(
+            depth,
+            str(metrics["oracle_episodes"]),
+            f"{100 * row['models_on_the_same']['mean']:.0f}",
+            f"{100 * row['mean']:.0f}",
+            f"{apart['mean']:+.1f} [{apart['low']:+.1f}, {apart['high']:+.1f}]",
+        )
     return shown
 
 

@@ -35,7 +35,7 @@ SHOWN = 60
 class Config:
     seed: int = 0
     """Seed of the episode."""
-    preset: str = "paper"
+    models: str = "paper"
     """How the models are trained: tiny, cpu, paper or one-network."""
     samples: int = 100
     """Samples for each GSP of depth 2."""
@@ -50,8 +50,8 @@ class Config:
 
 
 PRESETS = {
-    "tiny": Config(preset="cpu", samples=4, moments=1, steps=6, episodes=1, pairs=4),
-    "cpu": Config(preset="cpu"),
+    "tiny": Config(models="one-network", samples=4, moments=1, steps=6, episodes=1, pairs=4),
+    "cpu": Config(models="one-network"),
     "paper": Config(),
 }
 
@@ -61,7 +61,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
     Paper: Fig 6, Fig 15, Fig 16
     """
-    fit = replace(FITS[config.preset], seed=0)
+    fit = replace(FITS[config.models], seed=0)
     ratios = announce(cells({"models": partial(calibrate, fit, config.pairs, config.pairs)})["models"])
     targets = ant.Tasks(config.episodes, ant.REPORTED + 600_000 + FIRST + config.seed)
     tasks: Metrics = {f"depth-{depth}": partial(episode, config, fit, depth) for depth in DEPTHS}

@@ -91,3 +91,28 @@ def test_all_sixteen_views_of_a_state_are_one():
         for legs in range(4):
             seen, _ = jax.jit(canonical)(rename_legs(turn_world(state, direction), legs), direction)
             np.testing.assert_allclose(seen, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("legs", range(-3, 5))
+def test_legs_are_renamed_as_arrays_are_rolled(legs):
+    """An independent computation in NumPy: the axes by a cross product, the legs by `np.roll`."""
+    for state in STATES:
+        forward, up = state[INDEX["forward"]], state[INDEX["up"]]
+        left = np.cross(up, forward)
+        expected = state.copy()
+        expected[INDEX["forward"]] = [forward, left, -forward, -left][legs % 4]
+        for group, numbers in (("joints", 2), ("joint_speeds", 2), ("feet", 1)):
+            expected[INDEX[group]] = np.roll(state[INDEX[group]], -numbers * legs)
+        np.testing.assert_allclose(rename_legs(jnp.asarray(state), legs), expected, atol=1e-6)
+        np.testing.assert_array_equal(forth(jnp.asarray(state[:8]), legs), np.roll(state[:8], -2 * legs))
+        np.testing.assert_array_equal(back(jnp.asarray(state[:8]), legs), np.roll(state[:8], 2 * legs))
+
+
+def test_the_body_axis_that_points_best_is_chosen():
+    """Of x, y, −x, −y the one with the largest component along the direction; the first of equal ones."""
+    grid = [(x, y) for x in (-2, -1, 0, 1, 2) for y in (-2, -1, 0, 1, 2)]
+    for x, y in grid:
+        state = np.zeros(35, np.float32)
+        state[INDEX["forward"]], state[INDEX["up"]] = (x, -y, 0), (0, 0, 1)  # its y-axis is (y, x, 0)
+        legs = int(canonical(jnp.asarray(state), 0)[1])
+        assert legs == int(np.argmax([x, y, -x, -y]))
