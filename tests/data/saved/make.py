@@ -20,9 +20,10 @@ import numpy as np
 
 import ggpi
 from ggpi._jax.alias import AliasTable, alias_table
-from ggpi._jax.batching import stack
+from ggpi._jax.batching import part_of, stack
 from ggpi._jax.networks import mlp
 from ggpi.data import StateSpec, Transitions
+from ggpi.envs.ant import SPEC
 from ggpi.envs.pendulum import Pendulum
 from ggpi.envs.point_mass import PointMass
 from ggpi.evaluation.values import QValues
@@ -33,8 +34,11 @@ from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.exact import ExactGHM, Simulator, TabularSampler, tabular_sampler
 from ggpi.ghm.one_pass import student_of
 from ggpi.ghm.spline_flow import FlowConfig
+from ggpi.ghm.symmetric import four_models
 from ggpi.ghm.tabular import TabularGHM
+from ggpi.ghm.timed import TimedConfig
 from ggpi.ghm.vae import VAEConfig
+from ggpi.learning.energy_losses import EnergyMC, EnergyTD
 from ggpi.learning.flow_losses import MCCFM, TD2CFM, TD2DD, TDCFM, TDDD, CoupledTDCFM
 from ggpi.learning.losses import CEMC, LL2TD
 from ggpi.learning.recipe import Recipe
@@ -45,7 +49,7 @@ from ggpi.policies import networks
 from ggpi.policies.bank import PolicyBank
 from ggpi.policies.gaussian import GaussianPolicy, LayerNormMLP
 from ggpi.policies.linear import MixedPolicy, linear_policy
-from ggpi.policies.symmetric import four_directions
+from ggpi.policies.symmetric import eight_directions, four_directions
 from ggpi.rewards.learned import LearnedReward, RewardNetwork
 from ggpi.storage.objects import Foreign
 from linear_gaussian import LinearGaussian
@@ -130,6 +134,22 @@ def _models(config: Any, policies: tuple[Any, ...], alpha: float, num_actions: i
     return GHMs(policies, GAMMA, (alpha,), models)
 
 
+def _timed() -> GHMs:
+    ghms = _models(TimedConfig(width=4, depth=1, longest=100), (_linear(), _linear("two")), ALPHA)
+    horizons = GAMMA, GAMMA * (1 - ALPHA)
+    models = tuple(model.at_horizon(beta) for model, beta in zip(ghms.models, horizons, strict=True))
+    return replace(ghms, models=models)
+
+
+def _turned() -> AbstractGHM:
+    """A model of the ant that walks left, by symmetry."""
+    rng = np.random.default_rng(7)
+    states, actions = rng.normal(size=(64, 35)).astype(np.float32), rng.normal(size=(64, 8))
+    frame = fit_frame(states, actions.astype(np.float32), states + 1, SPEC, None)
+    base = TimedConfig(width=4, depth=1, longest=100).build(frame, key=jax.random.key(7))
+    return part_of(four_models(base.at_horizon(GAMMA)), 2)
+
+
 def _path_models(config: Any) -> GHMs:
     """Models that follow a path, whose last layers are not zero."""
     ghms = _models(config, (_linear(),), ALPHA)
@@ -202,6 +222,13 @@ def _graph() -> JumpyGraph:
     return ggpi.jumpy_graph(ghms, np.arange(3), **sizes, key=jax.random.key(8))
 
 
+def _along() -> JumpyGraph:
+    """The same along a record of two steps."""
+    state, none = np.array([0, 1]), np.zeros(2, bool)
+    parts = none, np.array([False, True]), np.array([0, 0]), np.array([0, 0]), np.array([0, 1])
+    return _graph().along(Transitions(state, state, np.array([1, 1]), *parts))
+
+
 def _simulator() -> Simulator:
     return Simulator.of(ExactGHM(_chain(), _tabular(), GAMMA))
 
@@ -252,6 +279,11 @@ OBJECTS: dict[str, Callable[[], Any]] = {
     "recipes": lambda: (Recipe(), Recipe(FlowConfig(), LL2TD()), Recipe(loss=CEMC())),
     "worlds": lambda: (PointMass(), Ring(), Pendulum(), LinearGaussian(0.5, 1.0, 0.25, -0.5, 0.0, 0.5)),
     "jumpy-graph": _graph,
+    "jumpy-graph-along": _along,
+    "timed-ghms": _timed,
+    "directed-ghm": _turned,
+    "ogbench-walkers": lambda: eight_directions(_directed()[0].base)[5],
+    "energy-recipes": lambda: tuple(Recipe(TimedConfig(), loss) for loss in (EnergyTD(), EnergyMC())),
     "solution": lambda: howard(_chain(), ggpi.rewards.arrival([0.0, 0.5, 1.0]), GAMMA),
     "plain": lambda: {0.5: (1, [True, None, "größer"]), "inf": (float("inf"), float("nan")), 3: np.arange(3)},
 }
@@ -323,12 +355,13 @@ def _drawn(value: Any, key: Any) -> Any:
 
 def _questions(value: Any) -> tuple[Any, Any, Any]:
     """States and actions that suit the object, and a key."""
-    size = 35 if type(value).__name__ == "DirectedPolicy" else SIZE
+    size = {"DirectedPolicy": 35, "DirectedGHM": 35, "OGBenchWalker": 29}.get(type(value).__name__, SIZE)
     states = jnp.sin(jnp.arange(4.0 * size)).reshape(4, size)
     if isinstance(value, ggpi.TabularPolicy):
         states = jnp.arange(3)
     discrete = isinstance(value, AbstractGHM) and value.frame.num_actions is not None
-    actions = jnp.array([0, 1, 2, 0]) if discrete else jnp.cos(jnp.arange(8.0)).reshape(4, 2)
+    width = 8 if type(value).__name__ == "DirectedGHM" else 2
+    actions = jnp.array([0, 1, 2, 0]) if discrete else jnp.cos(jnp.arange(4.0 * width)).reshape(4, width)
     return (
         states,
         actions,

@@ -19,14 +19,19 @@ NEWER = {"feature-log-noise/1", "feature-noise/1", "mode-policy/1"}
 """Tags of classes of which no directory is kept."""
 LATER = {
     "diffusion-ghms",
+    "directed-ghm",
+    "energy-recipes",
     "family-ghms",
     "flow-matching-ghms",
     "ghms-2-exact",
     "ghms-2-vae",
     "jumpy-graph",
+    "jumpy-graph-along",
+    "ogbench-walkers",
     "one-network-ghms",
     "one-pass-ghms",
     "path-recipes",
+    "timed-ghms",
 }
 """Kinds that are newer than the first format, whose `about.json` had no digest and named module paths."""
 UPGRADED = {"discrete-ghms", "exact-ghms", "flow-ghms", "foreign-ghms", "one-step-ghms", "vae-ghms"}
