@@ -70,7 +70,7 @@ def agent(settings: Settings, alpha: float, num_policies: int) -> str:
 
 
 def command(world: World, settings: Settings, formula: str) -> str:
-    """The command that plays episodes with these settings; empty for worlds that are no directory of `ggpi fit`."""
+    """The command that plays episodes with these settings; empty for worlds without a directory of `ggpi fit`."""
     if world.directory is None:
         return ""
     reward = shlex.quote(f"formula:{formula}")

@@ -56,12 +56,17 @@ class Config:
     size: int = 9
     """Cells of a room in a row."""
     gamma: float = 0.95
+    """γ."""
     alpha: float = 0.3
+    """α of the jumps."""
     slip: float = 0.1
     """Probability that a step goes another way."""
     jumps: tuple[int, ...] = (1, 4, 16, 64, 256)
+    """Jumps of each policy from each landmark; all states are landmarks."""
     landmarks: tuple[int, ...] = (20, 40, 80, 160, 320)
+    """Numbers of landmarks."""
     neighbours: tuple[int, ...] = (1, 2, 4, 8, 16)
+    """Landmarks that V is interpolated from."""
     some_landmarks: int = 80
     """Landmarks while neighbours differ."""
     many_jumps: int = 256
