@@ -86,6 +86,20 @@ def test_values_are_those_of_the_world_though_models_know_no_wall(graph):
         assert abs(found[0]) > 0.3 or place != 97
 
 
+def test_jumps_into_terminal_states_stay():
+    """The walk to the right ends beyond 194, where no landmarks are; recorded ways change none of its jumps."""
+    ghms, found = corridor.models(), []
+    terminal = {"terminal": lambda state: state[0] >= 195}
+    graph = jumpy_graph(
+        ghms, records(), **SIZES | {"num_landmarks": 195, "num_jumps": 4}, **terminal, key=KEY
+    )
+    along = graph.along(records())
+    for built in (graph, dataclasses.replace(graph, ways=along.ways)):  # the same V
+        agent = GGPIAgent(ghms, REWARD, depth="inf", graph=built, num_samples=200, **terminal)
+        found.append(np.ravel(agent.plan(np.array([190], np.float32), key=KEY).value)[1])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
 def test_a_jump_is_longer_than_l_once_in_a_thousand():
     for beta in (0.2, 0.5, 0.9, 0.99):
         assert beta ** longest_jump(beta) <= 1e-3 < beta ** (longest_jump(beta) - 1)

@@ -45,7 +45,11 @@ class Landing(AbstractQuery):
         shape = x.shape[:3]
         if self.atlas.connected is not None:
             origin = jnp.broadcast_to(self.atlas.nearest(self.starts)[0][:, :1], shape)
-            x = moved(self.atlas, x.reshape(-1, *x.shape[3:]), origin.ravel()).reshape(x.shape)
+            there = moved(self.atlas, x.reshape(-1, *x.shape[3:]), origin.ravel()).reshape(x.shape)
+            if self.reward.terminal is not None:  # terminal states are not landmarks, and stay
+                ended = over(self.reward.terminal, x)
+                there = jnp.where(ended.reshape(*shape, *(1,) * (x.ndim - 3)), x, there)
+            x = there
             drawn = [[drawn[0][0]._replace(x=x)]]
         rows, apart = self.atlas.nearest(x.reshape(-1, *x.shape[3:]))
         rows, apart = rows.reshape(*shape, -1), apart.reshape(*shape, -1)
