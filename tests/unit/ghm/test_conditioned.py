@@ -205,10 +205,9 @@ def test_policies_of_another_family():
         models.with_policies(models.policies)
 
 
-@pytest.mark.parametrize(("given", "words"), [([], "at least one policy"), (ABC[0], "got one")])
-def test_policies_that_are_no_list(given, words):
-    with pytest.raises((TypeError, ValueError), match=words):
-        family_ghms().with_policies(given)
+def test_no_policies():
+    with pytest.raises(ValueError, match="at least one policy"):
+        family_ghms().with_policies([])
 
 
 @pytest.mark.parametrize("policy", [-1, 3])
