@@ -28,7 +28,8 @@ def test_run_has_every_number():
     assert all(np.isfinite(list(row.values())).all() for row in metrics["calibration"])
     assert metrics["targets"] == {"2": [(3, 1), (3, 2)]}
     assert metrics["depth_3_needed"]["learned"]["maze"] == "UMaze"
-    assert len(maze_transfer_figure.table(metrics)) == 4
+    assert set(metrics["minus_oracle"]) == {"2", "3"} and set(metrics["minus_oracle"]["2"]) == {"2", "all"}
+    assert len(maze_transfer_figure.table(metrics)) == 5
     assert len(maze_transfer_figure.plot(metrics).axes) == 4
 
 
@@ -65,3 +66,25 @@ def test_depth_three_is_named_where_it_is_twenty_points_above():
     rows = maze_scores.by_target([(1, 2), (3, 1)] * 2, played)
     named = maze_scores.depth_3_needed("UMaze", rows)
     assert named["targets"] == [(3, 1)] and named["points"] == [50]
+
+
+def test_models_less_the_oracle_in_the_same_episodes():
+    ours, oracle = [{"steps": [5, 0, 7, 0]}, {"steps": [5, 0, 0, 0]}], [{"steps": [9, 3, 0, 0]}]
+    found = maze_scores.minus_oracle((0, 1), ours, oracle)
+    assert [found[group]["mean"] for group in ("0", "1", "all")] == [25, -50, -12.5]
+    same = maze_scores.minus_oracle((0, 1), oracle, oracle)
+    assert set(same["all"].values()) == {0.0}
+
+
+def test_shipped_models_are_of_medium():
+    few = {"maze": "Medium", "num_models": 1, "training_steps": 0}
+    config = maze_transfer.Config(**few)
+    ghms = maze_transfer.models_of(config, 0)
+    assert (ghms.gamma, ghms.alphas, ghms.names) == (
+        maze.GAMMA,
+        (maze.ALPHA,),
+        ["right", "up", "left", "down"],
+    )
+    for other in ({"maze": "UMaze"}, {"num_models": 2}):
+        with pytest.raises(ValueError, match="shipped models, one seed, of Medium; got num_models="):
+            maze_transfer.Config(**few | other)

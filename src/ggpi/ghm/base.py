@@ -21,7 +21,8 @@ from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
 from ggpi.ghm.tabular import TabularGHM
 from ggpi.mdp.tabular import TabularMDP, check_gamma
 from ggpi.policies.bank import PolicyBank
-from ggpi.policies.family import codes_of, family_codes
+from ggpi.policies.checks import listed
+from ggpi.policies.family import check_same_family, codes_of, family_codes
 from ggpi.policies.tabular import TabularPolicy
 from ggpi.storage.objects import Foreign
 from ggpi.storage.reading import short
@@ -65,9 +66,12 @@ class GHMs:
 
     def with_policies(self, policies: Sequence[Any]) -> GHMs:
         """Models of other members of the family π(·|x, z) that the network was trained on."""
-        network = self.shared_network().with_codes(family_codes(policies))
-        models = tuple(map(network.at_horizon, self.horizons))
-        return replace(self, policies=tuple(policies), models=models)
+        policies, network = listed(policies), self.shared_network()
+        check_same_family(policies, self.policies)
+        network = network.with_codes(family_codes(policies))
+        for policy in policies:
+            _check_acts(policy, _world(network))
+        return replace(self, policies=policies, models=tuple(map(network.at_horizon, self.horizons)))
 
     def of_any_policy(self, alpha: float | None = None) -> AbstractGHM:
         """The model of a policy that is not known, the mixture of those that were trained; horizons as in `segment`."""
@@ -94,6 +98,10 @@ class GHMs:
 
     def segment(self, policy: int, alpha: float | None) -> Any:
         """The model of one segment: μ_β^π before a switch with probability α, μ_γ^π for the last (α = None)."""
+        if not 0 <= policy < len(self.policies):
+            raise IndexError(
+                f"there are models of policies 0 to {len(self.policies) - 1}, {', '.join(self.names)}; got {policy}"
+            )
         return _of_policy(self.models[0 if alpha is None else 1 + self._place(alpha)], policy)
 
     def horizon(self, alpha: float | None) -> float:
@@ -107,7 +115,8 @@ class GHMs:
 
     def _place(self, alpha: float) -> int:
         if alpha not in self.alphas:
-            raise ValueError(f"there are models for α in {list(self.alphas)}, none for α = {alpha}")
+            advice = f"fit with alpha={alpha}" if self.network is None else f"use ghms.with_alpha({alpha})"
+            raise ValueError(f"there are models for α in {list(self.alphas)}, none for α = {alpha}; {advice}")
         return self.alphas.index(alpha)
 
     def check(self, gsps: GSPs) -> None:

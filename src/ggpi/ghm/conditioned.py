@@ -71,11 +71,15 @@ class Conditioned(AbstractGHM):
     def check_parts(self, lead: Lead) -> None:
         """Codes, conditions and shifts fit the network."""
         first, *_, last = self.model.network.context.biases
-        size = self.codes.shape[-1] + 1 + NUM_FEATURES
-        check_shape("condition", self.condition, (*self.condition.shape[:-1], size))
-        check_shape("shifts", self.shifts(jnp.zeros(size)), (len(first) + len(last),))
+        check_shape("condition", self.condition, (*self.condition.shape[:-1], self.condition_size))
+        check_shape("shifts", self.shifts(jnp.zeros(self.condition_size)), (len(first) + len(last),))
         if not 0 < self.largest < 1:
             raise ValueError(f"the largest horizon is between 0 and 1, got {self.largest}")
+
+    @property
+    def condition_size(self) -> int:
+        """Of a code, whether it is known, and a horizon."""
+        return self.codes.shape[-1] + 1 + NUM_FEATURES
 
     def condition_of(
         self, policy: Int[Array, "*m"], beta: Float[Array, "*m"], known: Float[Array, "*m"] | float = 1.0
@@ -92,15 +96,25 @@ class Conditioned(AbstractGHM):
 
     def among(self, conditions: Float[Array, "*m c"]) -> Conditioned:
         """Other models of the same network."""
+        self._check_condition(conditions)
         return eqx.tree_at(lambda old: old.condition, self, conditions)
 
     def at(self, condition: Float[Array, "c"]) -> AbstractPathGHM:
         """The model of one condition."""
+        self._check_condition(condition)
         shift, network = self.shifts(jax.lax.stop_gradient(condition)), self.model.network
         first, *between, last = network.context.biases
         width = first.shape[-1]
         biases = (first + shift[:width], *between, last + shift[width:])
         return eqx.tree_at(lambda model: model.network.context.biases, self.model, biases)
+
+    def _check_condition(self, condition: Float[Array, "*m c"]) -> None:
+        """Raises for a condition of another network, such as that of another teacher."""
+        if condition.shape[-1] != self.condition_size:
+            raise ValueError(
+                f"conditions of this network, whose codes have size {self.codes.shape[-1]}, have size "
+                f"{self.condition_size}, got {condition.shape[-1]}; make them with its own condition_of or at_horizon"
+            )
 
     def at_horizon(self, beta: float) -> Conditioned:
         """The models of all policies at one horizon."""

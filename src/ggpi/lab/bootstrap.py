@@ -39,3 +39,13 @@ def paired_difference(
     low, high = np.percentile(drawn, [tail, 100 - tail])
     ratio = float(two.mean() / one.mean()) if one.mean() > 0 else None
     return {"mean": float(apart.mean()), "low": float(low), "high": float(high), "ratio": ratio}
+
+
+def points_apart(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
+    """Episodes that succeeded [seeds, episodes] less those of one other agent [episodes], in points, with an interval.
+
+    Both had the same episodes, which are resampled in pairs, and so are seeds.
+    """
+    one, other = 100.0 * np.asarray(ours, bool), 100.0 * np.asarray(theirs, bool)
+    found = paired_difference(one, np.broadcast_to(other, one.shape))
+    return {name: float(found[name] or 0.0) for name in ("mean", "low", "high")}

@@ -101,6 +101,11 @@ def distil(
     check_process()
     teacher = _teacher(ghms)
     recipe = replace(recipe or Recipe(), loss=Distillation(), steps=steps)
+    if not isinstance(recipe.model, FlowMatchingConfig | type(Recipe().model)):
+        raise TypeError(
+            f"the shape of a student is a ggpi.FlowMatchingConfig, got a {type(recipe.model).__name__}; without one "
+            "the student is as large as its teacher"
+        )
     horizons = spread(ghms.network.largest) if ghms.network else tuple(dict.fromkeys(ghms.horizons))
     inputs = Inputs(listed(ghms.policies), data, horizons, recipe, _spec(teacher, data), checked_key(key))
     data.check()
@@ -123,6 +128,11 @@ def distil(
 
 def _teacher(ghms: GHMs) -> AbstractGHM:
     """The network that has all models, or the models at all distinct horizons, one after the other."""
+    if not isinstance(ghms, GHMs):
+        raise TypeError(
+            f"distil takes the models that ggpi.fit returns, got a {type(ghms).__name__}; load saved ones with "
+            "ggpi.load(path)"
+        )
     distinct = dict(zip(ghms.horizons, ghms.models, strict=True)).values()
     models = ghms.network or jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *distinct)
     kind = models.model if isinstance(models, Conditioned) else models
@@ -156,7 +166,8 @@ def _spec(teacher: AbstractGHM, data: Transitions) -> StateSpec:
     size, given = teacher.frame.state_size, np.shape(data.state)[1:]
     if given != (size,):
         raise ValueError(
-            f"the models are of states of size {size}, the data have states of shape {list(given)}"
+            f"the models are of states of size {size}, the data have states of shape {list(given)}; use transitions of "
+            "the environment that the models were trained for"
         )
     return StateSpec(tuple(f"x{i}" for i in range(size)))
 

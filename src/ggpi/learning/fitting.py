@@ -116,6 +116,10 @@ def fit(
     numbers = {"steps": steps, "batch_size": batch_size, "learning_rate": learning_rate}
     recipe = changed(recipe, model=model, loss=loss, **numbers)
     gamma, alphas = check_gamma(gamma), _alphas(alpha)
+    if model == "vae" and isinstance(alpha, str):
+        raise TypeError(
+            'alpha="any" trains one flow-matching or diffusion network, got model="vae"; leave it out'
+        )
     recipe = _for_horizons(recipe, alpha, gamma, consistency)
     segments = gamma, *(beta_of(gamma, alpha) for alpha in alphas)
     horizons = trained_horizons(recipe, segments)

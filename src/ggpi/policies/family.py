@@ -80,6 +80,21 @@ def family_codes(policies: Sequence[Actor]) -> Float[np.ndarray, "K z"] | None:
     return np.stack(codes) if len(kinds) == 1 and len(codes) == len(policies) else None
 
 
+def check_same_family(ours: Sequence[Actor], theirs: Sequence[Actor]) -> None:
+    """Raises if two groups of policies are members of families of different functions."""
+    one, other = ({found.function for found in map(_coded, group) if found} for group in (ours, theirs))
+    if one and other and one != other:
+        given, expected = (" and ".join(sorted(map(_name, functions))) for functions in (one, other))
+        raise ValueError(
+            f"these models were trained on the family of {expected}, got policies of the family of {given}, which is "
+            "another function; use ggpi.policy_family with the same function, or fit again"
+        )
+
+
+def _name(function: Function) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def _coded(policy: Actor) -> Coded | None:
     function = policy.function if isinstance(policy, Head) else None
     inner = function.code if isinstance(function, UserFunction) else None

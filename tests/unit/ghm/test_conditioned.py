@@ -1,5 +1,7 @@
 """One network for all policies and horizons: its models are ordinary ones, and stay within what was trained."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -185,6 +187,48 @@ def test_policies_outside_the_family():
         family_ghms().with_policies(ABC)
     with pytest.raises(ValueError, match=r"got 3 policies with other codes .*with_policies"):
         GHMs(family(CODES[::-1]), 0.95, (), family_ghms().models[:1])
+
+
+def test_policies_of_another_family():
+    def turned(state, z):
+        return -z[:1] * state[:1]
+
+    others = policy_family(turned, CODES, ([-1.0], [1.0]))
+    with pytest.raises(ValueError, match="on the family of scaled, got policies of the family of turned"):
+        family_ghms().with_policies(others)
+
+    def wide(state, z):
+        return z
+
+    models = replace(family_ghms(), policies=policy_family(wide, CODES, ([-1.0, -1.0], [1.0, 1.0])))
+    with pytest.raises(ValueError, match=r"returns shape \(2,\) of float32, expected \(1,\)"):
+        models.with_policies(models.policies)
+
+
+def test_no_policies():
+    with pytest.raises(ValueError, match="at least one policy"):
+        family_ghms().with_policies([])
+
+
+@pytest.mark.parametrize("policy", [-1, 3])
+def test_policies_that_there_are_no_models_of(policy):
+    with pytest.raises(IndexError, match=rf"models of policies 0 to 2, .*; got {policy}"):
+        family_ghms().segment(policy, None)
+
+
+def test_an_alpha_that_there_are_no_models_for():
+    with pytest.raises(ValueError, match=r"for α in \[0.5\], none for α = 0.2; use ghms.with_alpha\(0.2\)"):
+        family_ghms().segment(0, 0.2)
+
+
+def test_conditions_of_another_network():
+    """Such as that of another teacher: the sizes of their codes differ."""
+    others = network().at_horizon(0.5).condition
+    for call, given in ((network(CODES).among, others), (network(CODES).at, others[0])):
+        with pytest.raises(
+            ValueError, match="codes have size 2, have size 13, got 14; make them with its own"
+        ):
+            call(given)
 
 
 def test_saved_once_for_all_horizons(tmp_path):

@@ -125,6 +125,19 @@ def test_a_teacher_needs_a_solver(student):
         distil(vae, DATA, steps=2, key=KEY)
 
 
+@pytest.mark.parametrize("given", ["models", []])
+def test_a_teacher_is_models(shared, given):
+    with pytest.raises(TypeError, match=rf"got a {type(given).__name__}; load saved ones with ggpi.load"):
+        distil(given, DATA, steps=2, key=KEY)
+    with pytest.raises(TypeError, match=rf"got a {type(given).__name__}; load a saved one with ggpi.load"):
+        ggpi.diagnose(shared, None, DATA, teacher=given, key=KEY)
+
+
+def test_a_student_of_another_kind(shared):
+    with pytest.raises(TypeError, match=r"is a ggpi.FlowMatchingConfig, got a TimedConfig"):
+        distil(shared, DATA, steps=2, recipe=Recipe(ggpi.ghm.TimedConfig()), key=KEY)
+
+
 def test_data_of_another_world(shared):
     wide = ggpi.Transitions(
         *(np.repeat(part, 2, axis=1) for part in (DATA.state, DATA.action, DATA.next_state)),
@@ -148,6 +161,11 @@ def test_a_teacher_of_other_policies_or_horizons(shared, student):
     apart = replace(shared, alphas=(0.5,), models=stacks)
     with pytest.raises(ValueError, match="give the models that these were distilled from"):
         ggpi.diagnose(student, None, DATA, teacher=apart, key=KEY)
+    longer = replace(shared, gamma=0.95, models=shared.models)
+    with pytest.raises(
+        ValueError, match=r"of the horizons \[0.95\], those of the teacher of \[0.9\]; give the"
+    ):
+        ggpi.diagnose(longer, None, DATA, teacher=shared, key=KEY)
     others = replace(apart, policies=POLICIES[::-1])
     with pytest.raises(ValueError, match="those of the teacher of left, right; give the models"):
         ggpi.diagnose(student, None, DATA, teacher=others, key=KEY)

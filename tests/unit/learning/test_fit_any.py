@@ -107,6 +107,7 @@ def test_the_default_recipe_becomes_flow_matching():
         ({"gamma": 0.0}, ValueError, r"between 0 and 1, got 0\.0"),
         ({"loss": "mc-cfm"}, TypeError, "that bootstraps"),
         ({"model": VAEConfig(width=8), "loss": "cemc"}, TypeError, "flow-matching or diffusion network"),
+        ({"model": "vae"}, TypeError, 'got model="vae"; leave it out'),
         ({"alpha": 0.5, "consistency": 0.25}, ValueError, 'consistency .* alpha="any"'),
         ({"consistency": 1.0}, ValueError, "share from 0 to below 1"),
         ({"consistency": -0.1}, ValueError, "share from 0 to below 1"),

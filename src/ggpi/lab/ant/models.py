@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import jax
 
@@ -117,8 +118,12 @@ def train_models(config: AnyFit, out: Path | None = None, callbacks: Sequence[Ca
         callbacks=callbacks,
         key=jax.random.key(config.seed),
     )
-    models = tuple(four_models(part_of(stacked, 0)) for stacked in towards_x.models)
-    ghms = replace(towards_x, policies=policies, models=models)
+    four = four_models(part_of(towards_x.models[0], 0))
+    base = cast("Timed", four.base)
+    models = tuple(replace(four, base=base.at_horizon(horizon)) for horizon in towards_x.horizons)
+    ghms = replace(
+        towards_x, policies=policies, models=models
+    )  # which share one network, on the disk as well
     if out is not None:
         save(out / "models", ghms)
     return ghms

@@ -25,7 +25,7 @@ from ggpi.lab.ant.baselines import MPC, PLAIN, plain_agent
 from ggpi.lab.ant.calibration import announce, calibration, ratios
 from ggpi.lab.ant.models import FITS, AnyFit, FitConfig, apart, models, without_noise
 from ggpi.lab.ant.mpc import mpc
-from ggpi.lab.bootstrap import mean_interval, paired_difference
+from ggpi.lab.bootstrap import mean_interval, points_apart
 from ggpi.lab.cells import Cells, Metrics, Tasks, compute
 from ggpi.storage.pretrained import pretrained
 
@@ -231,10 +231,8 @@ def minus_oracle(results: Metrics, config: Config, depth: int) -> dict[str, floa
     Both have the same episodes and as many samples; episodes are resampled in pairs, and seeds of models.
     """
     parts = [results[f"depth-{depth}/samples-{config.oracle_samples}/{s}"] for s in range(config.num_models)]
-    true = 100.0 * (np.array(results[f"oracle/depth-{depth}"]["steps"]) > 0)
-    ours = 100.0 * np.array([np.array(part["steps"][: len(true)]) > 0 for part in parts])
-    found = paired_difference(ours, np.broadcast_to(true, ours.shape))
-    return {name: float(found[name] or 0.0) for name in ("mean", "low", "high")}
+    true = np.array(results[f"oracle/depth-{depth}"]["steps"]) > 0
+    return points_apart([np.array(part["steps"][: len(true)]) > 0 for part in parts], true)
 
 
 def cases(pairs: list[list[Metrics]]) -> list[dict[str, float]]:

@@ -20,6 +20,7 @@ from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab.cache import SECONDS, kept, trained_once
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze import tasks as maze
+from ggpi.lab.maze.models import SHIPPED
 from ggpi.learning.fitting import fit
 from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.recipe import CPU, Recipe
@@ -33,7 +34,6 @@ from ggpi.types import Policy
 
 GAMMA, ALPHA = 0.99, 0.3
 """Jumps of β = 0.693 last 3 steps in the mean, up to 1.3 cells, and a target counts from 100 steps away."""
-SHIPPED = "maze-ghms"
 TURN, EPISODE = 60, 120
 """Longest turn of a policy, and the length of an episode, in the transitions that models learn from."""
 RECIPE = replace(

@@ -24,6 +24,8 @@ from ggpi.learning.losses import CETD
 from ggpi.learning.recipe import CPU, Recipe
 from ggpi.rollout.collection import collect
 
+SHIPPED = "maze-ghms"
+"""Models of Medium that come with the package: four directions, one network, one pass."""
 RECIPE = replace(
     CPU,
     model=FlowConfig(layers=2, hidden=128, predict="state"),

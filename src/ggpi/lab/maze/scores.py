@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.lab.bootstrap import mean_interval
+from ggpi.lab.bootstrap import mean_interval, points_apart
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze.tasks import Cell
 
@@ -37,6 +37,13 @@ def by_turns(turns: Sequence[int], found: Played) -> Metrics:
             "per_model": reached.mean(axis=1),
         }
     return summary
+
+
+def minus_oracle(turns: Sequence[int], found: Played, oracle: Played) -> Metrics:
+    """Targets reached minus those that the oracle reaches in the same episodes, in points; by turns and of all."""
+    ours, true = (steps_of(each, len(turns)) > 0 for each in (found, oracle))
+    groups = {str(group): points_apart(ours[:, :, i], true[0, :, i]) for i, group in enumerate(turns)}
+    return groups | {"all": points_apart(ours.reshape(len(ours), -1), true.ravel())}
 
 
 def by_target(cells: Sequence[Cell], found: Mapping[int, Played]) -> list[Metrics]:

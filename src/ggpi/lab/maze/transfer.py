@@ -17,14 +17,16 @@ import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.maze import PointMaze
+from ggpi.ghm.base import GHMs
 from ggpi.lab import agents
 from ggpi.lab.agents import budget
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import scores
 from ggpi.lab.maze import tasks as maze
 from ggpi.lab.maze.calibration import calibration
-from ggpi.lab.maze.models import RECIPES, MazeFit, models
+from ggpi.lab.maze.models import RECIPES, SHIPPED, MazeFit, models
 from ggpi.rewards import target
+from ggpi.storage.pretrained import pretrained
 from ggpi.types import Key
 
 HOOK = """
@@ -69,13 +71,18 @@ class Config:
     model: Literal["flow", "flow-matching"] = "flow"
     """Spline flows by CETD, or flow matching by TD²-CFM."""
     training_steps: int = 50_000
-    """Steps of training."""
+    """Steps of training; 0 takes the shipped models of Medium."""
     num_pairs: int = 64
     """Pairs (x, a) at which models are compared with simulation, and simulated futures of each."""
 
     def __post_init__(self):
         if not {2, 3} <= set(self.depths):
             raise ValueError(f"depths hold 2 and 3, which are compared, got {self.depths}")
+        if not self.training_steps and (self.maze, self.num_models) != ("Medium", 1):
+            raise ValueError(
+                "training_steps=0 takes the shipped models, one seed, of Medium; got "
+                f"num_models={self.num_models} and {self.maze}"
+            )
 
 
 PRESETS = {
@@ -125,18 +132,21 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
 def calibrate(config: Config, seed: int) -> list[Metrics]:
     """How near the models are to simulation, before any planning."""
-    ghms = models(_fit(config, seed))
+    ghms = models_of(config, seed)
     return calibration(PointMaze(config.maze), ghms, config.num_pairs, config.num_pairs)
 
 
-def _fit(config: Config, seed: int) -> MazeFit:
+def models_of(config: Config, seed: int) -> GHMs:
+    """The models of a seed, or the shipped ones."""
+    if not config.training_steps:
+        return pretrained(SHIPPED).with_gamma(maze.GAMMA).with_alpha(maze.ALPHA)
     recipe = replace(RECIPES[config.model], steps=config.training_steps)
-    return MazeFit(config.maze, seed, config.num_transitions, recipe)
+    return models(MazeFit(config.maze, seed, config.num_transitions, recipe))
 
 
 def plan(config: Config, seed: int, depth: int) -> Metrics:
     """Episodes of GGPI at a depth, with learned models."""
-    ghms = models(_fit(config, seed))
+    ghms = models_of(config, seed)
     return play(config, agents.planner(ghms, depth, budget(config.samples, depth), maze.RADIUS))
 
 
@@ -187,7 +197,7 @@ def picture(config: Config) -> Metrics:
     """An episode at depth 3 to a target behind two turns, and the samples of its first plan, with more samples."""
     world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
     given = maze.tasks(world, (2,), 1, seed)
-    ghms = models(_fit(config, 0))
+    ghms = models_of(config, 0)
     agent = GGPIAgent(ghms, target(given.targets[0], maze.RADIUS), depth=3, num_samples=SHOWN)
     plans = []
 
@@ -242,6 +252,7 @@ def _compared(config: Config, world: PointMaze, results: Metrics) -> Metrics:
         "learned": {str(d): scores.by_turns(turns, learned[d]) for d in depths},
         "oracle": {str(d): scores.by_turns(turns, true[d]) for d in depths},
         "same_episodes": {str(d): scores.by_turns(turns, same[d]) for d in depths},
+        "minus_oracle": {str(d): scores.minus_oracle(turns, same[d], true[d]) for d in depths},
         "baselines": {name: scores.by_turns(turns, found) for name, found in baselines.items()},
         "by_target": by_target,
         "gains": {"learned": scores.gains(turns, learned), "oracle": scores.gains(turns, true)},

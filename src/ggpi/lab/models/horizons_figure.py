@@ -16,13 +16,16 @@ def table(metrics: Metrics) -> list[Table]:
 
 
 def _scores(metrics: Metrics) -> Table:
+    several = metrics["num_seeds"] > 1
+    of_seeds = (
+        f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval" if several else "one seed"
+    )
     shown = Table(
         title=f"{metrics['world']}: EMD by effective horizon after {metrics['steps']:,} updates; lower is better",
         caption=(
-            f"mean over {metrics['num_seeds']} seeds ± half a 95% bootstrap interval; {metrics['num_starts']} starts × "
-            f"{metrics['num_samples']} samples; consistency on {metrics['consistency']:.0%} of the rows; core s: "
-            "seconds of one core per seed, without scoring; numbers: trained numbers of all models together; true "
-            "futures: a second set of them"
+            f"{of_seeds}; {metrics['num_starts']} starts × {metrics['num_samples']} samples; consistency on "
+            f"{metrics['consistency']:.0%} of the rows; core s: seconds of one core per seed, without scoring; "
+            "numbers: trained numbers of all models together; true futures: a second set of them"
         ),
         title_justify="left",
     )
@@ -31,7 +34,7 @@ def _scores(metrics: Metrics) -> Table:
         shown.add_column(column, justify="right")
     for name, words in METHODS.items():
         found = metrics["methods"][name]
-        cells = (f"{each['mean']:.3f} ± {(each['high'] - each['low']) / 2:.3f}" for each in found["emd"])
+        cells = (f"{x['mean']:.3f}" + several * f" ± {(x['high'] - x['low']) / 2:.3f}" for x in found["emd"])
         shown.add_row(words, *cells, f"{found['core_seconds']:.0f}", f"{found['parameters']:,}")
     shown.add_row("true futures", *(f"{value:.3f}" for value in metrics["truth"]["emd"]), "", "")
     return shown
