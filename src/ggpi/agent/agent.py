@@ -27,6 +27,7 @@ from ggpi._jax.random import checked_key, split
 from ggpi.agent.checks import (
     Spaces,
     check_policies,
+    check_terminals,
     checked_closed_loop,
     checked_first_actions,
     checked_spaces,
@@ -146,6 +147,7 @@ class GGPIAgent:
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)
         models = _Models(sampler, checked_spaces(self.ghms, sampler), Warner(sampler, self.graph))
+        check_terminals(self.graph, sampler)
         default = "head" if self.planner or self.graph else None
         wanted = default if self.first_actions is None else self.first_actions
         first_actions = checked_first_actions(wanted, models.spaces.num_actions, self.ghms)
@@ -250,6 +252,7 @@ class GGPIAgent:
 
     def _searched(self, states: Array, key: Key, **limits: Any) -> _Decision:
         planner, warm = cast(AbstractPlanner, self.planner), limits.pop("warm", None)
+        self._shared.warner.about_codes(planner, self._problem, states[0], key)
         found = search(planner, self._problem, states, warm, **limits, key=key)
         gsps, values, best = estimates(self._problem, self._set, found)
         return _Decision(values, best, np.asarray(found.action), None, key, found, gsps)

@@ -34,6 +34,9 @@ SECONDS_PER_SAMPLE = 4e-6
 SECONDS_PER_LEVEL = 2.0
 """What compiling takes for each level of depth, with two policies and models of `fit`'s default size."""
 
+ROUNDED = 1e-3
+"""The share of jumps that may end in a terminal state or not, as another machine rounds."""
+
 
 @dataclass(frozen=True)
 class Spaces:
@@ -196,6 +199,20 @@ def checked_closed_loop(
             f"the {knows} knows terminal states, the {lacks} does not: give terminal= to both or none"
         )
     return ghms
+
+
+def check_terminals(graph: JumpyGraph | None, sampler: ModelSampler | TableSampler) -> None:
+    """Raises if the jumps of a graph ended in other states than those that are terminal for the agent."""
+    if graph is None or sampler.terminal is None:
+        return
+    end, ended = graph.jumps.end, graph.jumps.ended
+    found = jax.vmap(sampler.terminal)(jnp.asarray(end.reshape(-1, *end.shape[3:])))
+    differ = int((np.asarray(found, bool) != ended.ravel()).sum())
+    if differ > ROUNDED * ended.size:
+        raise ValueError(
+            f"the graph was made with another terminal=: of the ends of its {ended.size:,} jumps, {differ:,} are "
+            "terminal for one of graph and agent only. Make the graph again"
+        )
 
 
 def warn_if_slow(gsps: GSPs, num_samples: int) -> None:
