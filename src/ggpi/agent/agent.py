@@ -27,7 +27,6 @@ from ggpi._jax.random import checked_key, split
 from ggpi.agent.checks import (
     Spaces,
     check_policies,
-    check_terminals,
     checked_closed_loop,
     checked_first_actions,
     checked_spaces,
@@ -81,8 +80,7 @@ class GGPIAgent:
     Args:
         ghms: the models, which know their policies, γ and α's.
         reward: what is maximised.
-        depth: takes the set Π_m over all policies; 1 is GPI; "inf" looks at the state at every switch. Planners that
-            draw plans have a depth of their own.
+        depth: m of the set Π_m; 1 is GPI; "inf" looks at the state at every switch. Shooting planners have their own.
         graph: the `ggpi.jumpy_graph` of these models, which depth="inf" needs: it knows V where sampled jumps end.
         gsps: any other suffix-closed set, in the place of a depth.
         num_samples: chains for each switching policy, state and first action.
@@ -146,8 +144,7 @@ class GGPIAgent:
         gsps = searched_set(self.planner, self.ghms, depth, self.gsps)
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)
-        models = _Models(sampler, checked_spaces(self.ghms, sampler), Warner(sampler, self.graph))
-        check_terminals(self.graph, sampler)
+        models = _Models(sampler, checked_spaces(self.ghms, sampler, self.graph), Warner(sampler, self.graph))
         default = "head" if self.planner or self.graph else None
         wanted = default if self.first_actions is None else self.first_actions
         first_actions = checked_first_actions(wanted, models.spaces.num_actions, self.ghms)
