@@ -54,10 +54,12 @@ def states(num_others=0, count=20_000, seed=0):
     return np.concatenate([rng.integers(LENGTH, size=(count, 1)), others], axis=1).astype(np.float32)
 
 
-def models(num_others=0, relative=(), places=(), gamma=GAMMA, alpha=ALPHA):
+def models(num_others=0, relative=(), places=(), predicted=(), gamma=GAMMA, alpha=ALPHA):
     """Exact models of the two policies."""
     data = states(num_others)
-    spec = StateSpec(tuple(f"x{i}" for i in range(1 + num_others)), relative, places=places)
+    spec = StateSpec(
+        tuple(f"x{i}" for i in range(1 + num_others)), relative, places=places, predicted=predicted
+    )
     frame = fit_frame(data, np.ones((len(data), 1), np.float32), data, spec, None)
     gain = np.zeros((1, 1 + num_others))
     policies = tuple(linear_policy(gain, way, 0.0, name) for name, way in (("left", -1), ("right", 1)))

@@ -37,6 +37,11 @@ def test_eight_policies_go_eight_ways():
     np.testing.assert_allclose(np.diff(angles), np.pi / 4, atol=1e-5)
 
 
+def test_the_snake_has_targets_behind_up_to_eight_turns():
+    config = replace(closed_loop.PRESETS["tiny"], maze="Snake")
+    assert closed_loop.turns_of(config) == tuple(range(9))
+
+
 def test_shipped_models_need_no_training():
     config = replace(closed_loop.PRESETS["tiny"], training_steps=0, maze="Medium", first_model=1)
     training = closed_loop.training_of(config, 1)

@@ -171,6 +171,19 @@ def test_a_narrow_beam_finds_the_only_good_plan():
     assert found.survivors.tolist() == [2] * 4
 
 
+def test_a_beam_begins_with_different_policies():
+    """The best plan begins with the second best policy; a plan of one policy is one plan, whatever the α's are."""
+    P = np.zeros((3, 3, 3))
+    P[:, :, 2] = 1
+    P[0, 1] = np.eye(3)[1]
+    r = np.zeros((3, 3))
+    r[0], r[1, 2] = [1.0, 0.5, 0.0], 8.0
+    ghms = ggpi.exact_ghms(ggpi.TabularMDP(P), [np.eye(3)[[a] * 3] for a in range(3)], GAMMA, (0.5, 1.0))
+    found = decided(BeamSearch(2, depth=2, num_samples=4), ghms, rewards.state_action(r))
+    assert gsps_of(found.plans, (0.5, 1.0))[int(found.best)] == GSP((1, 2), (1.0,))
+    np.testing.assert_allclose(found.value, 0.5 + GAMMA * 8.0, rtol=1e-5)
+
+
 @pytest.mark.slow
 def test_cross_entropy_finds_the_only_good_plan_and_moves_to_it():
     """1200 draws miss the best of 81 plans with probability (80/81)¹²⁰⁰ < 4e-7. One elite: the proposal is known."""
@@ -256,6 +269,21 @@ def test_a_warm_start_considers_the_last_plan_with_its_suffixes():
     considered = set(gsps_of(found.plans, ALPHAS))
     assert set(chosen) <= considered and missing_suffixes(considered) == ()
     assert len(found.plans) == (3 + 1) * 3 * 2
+
+
+def test_a_warm_start_takes_each_plan_once():
+    """The last decision has each plan once for every first action: three plans are taken over, not one three times."""
+    planner = RandomShooting(8, depth=3, num_kept=3, first_actions=4)
+    problem = problem_of(planner, *world()[:1], np.zeros(STATES))
+    last = last_of(problem)
+    plans = last.plans.at(jnp.repeat(jnp.arange(10), 4))
+    best, mean = jnp.array(9), jnp.asarray(np.random.default_rng(0).permutation(40), jnp.float32)
+    tries = dataclasses.replace(plans, first=jnp.tile(jnp.array([0, 1, 1, 0]), 10))
+    search = planner.begin(problem, last._replace(plans=tries, mean=mean, best=best))
+    others = np.argsort(-np.asarray(mean).reshape(10, 4).max(axis=1))
+    expected = [2, *(i for i in others.tolist() if i != 2)][:3]
+    assert gsps_of(search.kept.plans, ALPHAS) == [gsps_of(last.plans, ALPHAS)[i] for i in expected]
+    assert gsps_of(search.kept.last, ALPHAS) == [gsps_of(last.plans, ALPHAS)[2]]
 
 
 def last_of(problem):

@@ -4,7 +4,7 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.agent.choosing import Plan
 from ggpi.agent.fresh import FreshValues, fresh_values
 from ggpi.agent.searching import Progress
-from ggpi.agent.warnings import NoRewardWarning, UnfamiliarStateWarning
+from ggpi.agent.warnings import NoRewardWarning, UnfamiliarCodeWarning, UnfamiliarStateWarning
 
 __all__ = [
     "FreshValues",
@@ -12,6 +12,7 @@ __all__ = [
     "NoRewardWarning",
     "Plan",
     "Progress",
+    "UnfamiliarCodeWarning",
     "UnfamiliarStateWarning",
     "fresh_values",
 ]

@@ -80,8 +80,7 @@ class GGPIAgent:
     Args:
         ghms: the models, which know their policies, γ and α's.
         reward: what is maximised.
-        depth: takes the set Π_m over all policies; 1 is GPI; "inf" looks at the state at every switch. Planners that
-            draw plans have a depth of their own.
+        depth: m of the set Π_m; 1 is GPI; "inf" looks at the state at every switch. Shooting planners have their own.
         graph: the `ggpi.jumpy_graph` of these models, which depth="inf" needs: it knows V where sampled jumps end.
         gsps: any other suffix-closed set, in the place of a depth.
         num_samples: chains for each switching policy, state and first action.
@@ -145,7 +144,7 @@ class GGPIAgent:
         gsps = searched_set(self.planner, self.ghms, depth, self.gsps)
         warn_if_slow(gsps, num_samples)
         sampler = self.ghms.sampler(self.terminal)
-        models = _Models(sampler, checked_spaces(self.ghms, sampler), Warner(sampler, self.graph))
+        models = _Models(sampler, checked_spaces(self.ghms, sampler, self.graph), Warner(sampler, self.graph))
         default = "head" if self.planner or self.graph else None
         wanted = default if self.first_actions is None else self.first_actions
         first_actions = checked_first_actions(wanted, models.spaces.num_actions, self.ghms)
@@ -250,6 +249,7 @@ class GGPIAgent:
 
     def _searched(self, states: Array, key: Key, **limits: Any) -> _Decision:
         planner, warm = cast(AbstractPlanner, self.planner), limits.pop("warm", None)
+        self._shared.warner.about_codes(planner, self._problem, states[0], key)
         found = search(planner, self._problem, states, warm, **limits, key=key)
         gsps, values, best = estimates(self._problem, self._set, found)
         return _Decision(values, best, np.asarray(found.action), None, key, found, gsps)

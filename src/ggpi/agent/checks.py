@@ -34,6 +34,9 @@ SECONDS_PER_SAMPLE = 4e-6
 SECONDS_PER_LEVEL = 2.0
 """What compiling takes for each level of depth, with two policies and models of `fit`'s default size."""
 
+ROUNDED = 1e-3
+"""The share of jumps that may end in a terminal state or not, as another machine rounds."""
+
 
 @dataclass(frozen=True)
 class Spaces:
@@ -57,7 +60,9 @@ def check_policies(ghms: GHMs) -> None:
         )
 
 
-def checked_spaces(ghms: GHMs, sampler: ModelSampler | TableSampler) -> Spaces:
+def checked_spaces(
+    ghms: GHMs, sampler: ModelSampler | TableSampler, graph: JumpyGraph | None = None
+) -> Spaces:
     """The spaces of states and actions, after a try of all parts together."""
     if isinstance(sampler, ModelSampler):
         frame, stacks, sizes = sampler.models[0].frame, sampler.models, None
@@ -73,6 +78,7 @@ def checked_spaces(ghms: GHMs, sampler: ModelSampler | TableSampler) -> Spaces:
             )
     if sampler.terminal is not None:
         _check_terminal(sampler.terminal, state)
+        _check_graph(graph, sampler.terminal)
     return Spaces(state, _checked_action(ghms, sampler, state), num_actions, sizes)
 
 
@@ -95,6 +101,20 @@ def _check_terminal(terminal: Callable[[Any], Any], state: jax.ShapeDtypeStruct)
     if said := wrong_index(called, jaxpr, (state,)):
         raise ValueError(
             f"terminal has an index that is out of range, where JAX would read the nearest: {said}"
+        )
+
+
+def _check_graph(graph: JumpyGraph | None, terminal: Callable[[Any], Any]) -> None:
+    """Raises if the jumps of a graph ended in other states than those that are terminal for the agent."""
+    if graph is None:
+        return
+    end, ended = graph.jumps.end, graph.jumps.ended
+    found = jax.vmap(terminal)(jnp.asarray(end.reshape(-1, *end.shape[3:])))
+    differ = int((np.asarray(found, bool) != ended.ravel()).sum())
+    if differ > ROUNDED * ended.size:
+        raise ValueError(
+            f"the graph was made with another terminal=: of the ends of its {ended.size:,} jumps, {differ:,} are "
+            "terminal for one of graph and agent only. Make the graph again"
         )
 
 

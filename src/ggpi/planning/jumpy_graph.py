@@ -117,6 +117,8 @@ class JumpyGraph:
 
     def distance(self, states: Numbers) -> Float[np.ndarray, "B"]:
         """How far states [B, …] are from the nearest landmark, in units of the data."""
+        if np.shape(states)[1:] != self.landmarks.shape[1:]:
+            raise ValueError(f"states are {['B', *self.landmarks.shape[1:]]}, got {list(np.shape(states))}")
         return self._tree.query(points_of(states, self.units))[0]
 
     @cached_property

@@ -132,10 +132,11 @@ def _check_codes(codes: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
     if outside.any():
         raise ValueError(
             f"{outside.sum()} of {len(codes)} proposals lie outside of the codes that the models know, "
-            f"{_said(low)} to {_said(high)}, such as {_said(codes[outside][0])}; leave these out, or trust the network "
+            f"{said(low)} to {said(high)}, such as {said(codes[outside][0])}; leave these out, or trust the network "
             "there: ghms.with_policies(…) with policies of such codes"
         )
 
 
-def _said(code: np.ndarray) -> str:
+def said(code: np.ndarray) -> str:
+    """A code in a message."""
     return np.array2string(code, precision=3, threshold=8)

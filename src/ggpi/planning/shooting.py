@@ -108,7 +108,7 @@ class AbstractShooter(AbstractPlanner):
                 f"got {list(found)}"
             )
         plans = Sequences(warm.plans.policies, warm.plans.alphas)
-        score = warm.mean.at[warm.best].set(jnp.inf)
+        score = of_distinct(plans, warm.mean.at[warm.best].set(jnp.inf))
         rows = jnp.resize(jnp.argsort(-score), (self.most_kept,))
         return plans.at(rows), plans.at(warm.best[None])
 
@@ -182,6 +182,18 @@ def tried(problem: Problem, plans: Sequences, count: int, *, key: Key) -> Sequen
     first = jax.vmap(lambda head: head_of(problem, head).act(states, key=key))(plans.policies[:, 0])
     repeated = plans.at(jnp.repeat(jnp.arange(len(plans)), count))
     return dataclasses.replace(repeated, first=first.reshape(-1, *first.shape[2:]))
+
+
+def of_distinct(plans: Sequences, score: Float[Array, "N"]) -> Float[Array, "N"]:
+    """The best score of each plan at its first row, −∞ at rows that repeat it for other first actions."""
+    same = [
+        (leaf[1:] == leaf[:-1]).reshape(len(leaf) - 1, -1).all(axis=1)
+        for leaf in (plans.policies, plans.alphas)
+    ]
+    is_new = jnp.append(True, ~(same[0] & same[1]))
+    group = jnp.cumsum(is_new) - 1
+    best = jax.ops.segment_max(score, group, num_segments=len(score))
+    return jnp.where(is_new, best[group], -jnp.inf)
 
 
 def head_of(problem: Problem, policy: Int[Array, ""] | Float[Array, "z"]) -> Move:

@@ -9,6 +9,7 @@ import pytest
 
 import ggpi
 from ggpi import planning, rewards
+from ggpi.agent import UnfamiliarCodeWarning
 from ggpi.data import StateSpec
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.conditioned import conditioned
@@ -179,6 +180,24 @@ def test_codes_of_futures_are_those_of_the_model_that_does_not_know_its_policy()
     np.testing.assert_allclose(pool, np.clip(codes, CODES.min(axis=0), CODES.max(axis=0)), atol=1e-6)
     found = jax.jit(lambda key: planning.plan(planner, ghms, REWARD, STATE, key=key))(KEY)
     assert found.head.shape == (2,) and np.isfinite(found.value)
+
+
+def test_an_agent_warns_once_of_proposals_that_are_moved():
+    """Those within a tenth of the range of the codes that models know, [0, 1] × [−1, 2], are not worth a word."""
+    ghms = models()
+
+    def agent(codes):
+        proposals = lambda state, *, key: jnp.asarray(codes)  # noqa: E731
+        planner = RandomShooting(4, num_kept=2, proposals=proposals, num_samples=2, value_samples=2)
+        return ggpi.GGPIAgent(ghms, REWARD, planner=planner)
+
+    near = [[-0.09, 2.2], [1.09, -1.2]]
+    agent(near).act(STATE, key=KEY)
+    moved = agent([*near, [0.5, 2.4], [np.nan, 0.0]])
+    said = r"2 of 4 proposals lie outside .*\[ ?0\. +-1\. *\] to \[1\. +2\. *\].*such as \[0\.5 2\.4\]"
+    with pytest.warns(UnfamiliarCodeWarning, match=said):
+        moved.act(STATE, key=KEY)
+    moved.act(STATE, key=KEY)
 
 
 def test_bad_proposals_say_what_is_wrong():

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
-from ggpi.envs.maze import PointMaze
 from ggpi.lab import agents
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import scores, true_loop
@@ -59,7 +58,7 @@ class Config:
     seed: int = 0
     """Seed of the episodes."""
     maze: str = "Large"
-    """UMaze, Medium, Large, or a drawing."""
+    """UMaze, Medium, Large, Snake (a corridor of eight turns), or a drawing."""
     num_models: int = 3
     """Seeds of models."""
     first_model: int = 0
@@ -140,7 +139,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     found |= {words: [results[name]] for name, words in compared.items()}
     return {
         "maze": config.maze,
-        "free": PointMaze(config.maze).free,
+        "free": maze.world(config.maze).free,
         "turns": turns,
         "num_models": config.num_models,
         "first_model": config.first_model,
@@ -163,7 +162,7 @@ def compare(config: Config, name: str) -> Metrics:
 
 def agent_of(config: Config, name: str) -> agents.Decide:
     """An agent by its name."""
-    training, world = training_of(config, 0), PointMaze(config.maze)
+    training, world = training_of(config, 0), maze.world(config.maze)
     match name:
         case "halving":
             search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
@@ -206,7 +205,7 @@ def planner(config: Config, depth: int) -> agents.Decide:
 
 def turns_of(config: Config) -> tuple[int, ...]:
     """All numbers of turns that targets of the maze need."""
-    return tuple(maze.targets_by_turns(PointMaze(config.maze)))
+    return tuple(maze.targets_by_turns(maze.world(config.maze)))
 
 
 def training_of(config: Config, i: int) -> Training:
@@ -217,7 +216,7 @@ def training_of(config: Config, i: int) -> Training:
 
 def describe(config: Config, seed: int) -> Metrics:
     """What is known of models and graph before any episode."""
-    return described(graph_of(training_of(config, seed), config.sizes), PointMaze(config.maze))
+    return described(graph_of(training_of(config, seed), config.sizes), maze.world(config.maze))
 
 
 def loop(config: Config, seed: int) -> Metrics:
@@ -234,7 +233,7 @@ def closed_loop(config: Config, seed: int) -> agents.Decide:
 
 def play(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
     """Steps to the target in each episode (0: not reached), and the time of a decision."""
-    world, seed = PointMaze(config.maze), maze.REPORTED + 1_000 * config.seed
+    world, seed = maze.world(config.maze), maze.REPORTED + 1_000 * config.seed
     timed = agents.Timed(decide)
     given = maze.tasks(world, turns_of(config), episodes, seed)
     steps, _ = maze.episodes(world, timed, given, seed, config.max_steps)
@@ -243,7 +242,7 @@ def play(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
 
 def picture(config: Config) -> Metrics:
     """V of the landmarks for a target behind most turns, the best policy at each, and the path of an episode."""
-    world, seed = PointMaze(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
+    world, seed = maze.world(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
     given = maze.tasks(world, turns_of(config)[-1:], 1, seed)
     training = training_of(config, 0)
     graph = graph_of(training, config.sizes)

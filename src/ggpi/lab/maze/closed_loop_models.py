@@ -14,7 +14,6 @@ from ggpi.data.transitions import Transitions
 from ggpi.envs import GymVectorEnv
 from ggpi.envs.directions import DIAGONALS, DIRECTIONS
 from ggpi.envs.environment import Confined
-from ggpi.envs.maze import PointMaze
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab.cache import SECONDS, kept, trained_once
@@ -80,7 +79,7 @@ def data_of(training: Training) -> Transitions:
 
 @lru_cache(maxsize=1)
 def _data(name: str, num_transitions: int, seed: int) -> Transitions:
-    env = GymVectorEnv(PointMaze(name), 256, EPISODE)
+    env = GymVectorEnv(maze.world(name), 256, EPISODE)
     return collect(env, policies(), num_transitions, switch_every=TURN, seed=seed)
 
 
@@ -96,7 +95,7 @@ def models(training: Training) -> GHMs:
                 f"the shipped models are of Medium, got {training.maze}: training_steps is at least 1"
             )
         return pretrained(SHIPPED).with_gamma(GAMMA).with_alpha(ALPHA)
-    spec = replace(PointMaze(training.maze).spec, places=(0, 1))
+    spec = replace(maze.world(training.maze).spec, places=(0, 1))
     data = partial(data_of, training)
     return trained(training, "maze-closed-loop", policies(), data, GAMMA, spec).with_alpha(ALPHA)
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.envs.maze import PointMaze
 from ggpi.lab import agents
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, compute
@@ -113,7 +112,7 @@ def with_alpha(config: Config, alpha: float) -> Metrics:
     base, training = config.base, closed_loop.training_of(config.base, 0)
     graph = graph_of(training, replace(base.sizes, alpha=alpha))
     decide = agents.closed_loop(models(training), graph, base.samples, maze.RADIUS)
-    return _scored(base, decide) | described(graph, PointMaze(base.maze))
+    return _scored(base, decide) | described(graph, maze.world(base.maze))
 
 
 def plans(config: Config, switches: dict[str, Any]) -> Metrics:

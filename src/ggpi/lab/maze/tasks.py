@@ -36,6 +36,28 @@ DATA, CALIBRATED, REPORTED = 1_000_000, 2_000_000, 3_000_000
 
 Cell = tuple[int, int]
 
+DRAWN = {
+    "Snake": """
+######
+#    #
+#### #
+#    #
+# ####
+#    #
+#### #
+#    #
+# ####
+#    #
+######
+"""
+}
+"""Mazes beside those of gymnasium-robotics: a corridor with eight turns, two more than any target of theirs needs."""
+
+
+def world(name: str) -> PointMaze:
+    """A maze by its name, or from a drawing."""
+    return PointMaze(DRAWN.get(name, name))
+
 
 def policies() -> list[LinearPolicy]:
     """Right, up, left and down."""
