@@ -35,7 +35,7 @@ from ggpi.lab.maze.tasks import guide
 from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench import choosers, walkers
 from ggpi.lab.ogbench.episodes import REPORTED, by_task, play
-from ggpi.lab.ogbench.models import FOLDER, GAMMA, Training, data_of, graph_of, kind_of, models
+from ggpi.lab.ogbench.models import FOLDER, Training, data_of, graph_of, kind_of, models
 from ggpi.lab.walks import Walks, over_walks
 from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
 from ggpi.policies import PolicyBank
@@ -60,8 +60,8 @@ FEW = ("depth-2", "recorded", "guide")
 FEW_OF_ANTS = ("depth-2", "recorded", "random", "guide")
 OF_BALLS = ("halving", "cross-entropy", "mpc")
 """Agents that act in point mazes only; models of ants predict places alone, which cannot be unrolled step by step."""
-WALKS = partial(Walks, 64, 100, 0.05, GAMMA)
-"""Of the one-step model, for a radius."""
+WALKS = partial(Walks, 64, 100, 0.05)
+"""Of the one-step model, for a discount and a radius."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def planner_of(config: Config, name: str, ghms: GHMs, radius: float) -> agents.D
         return agents.WarmPlanner(ghms, 3, radius, search)
     if name == "mpc":
         network = ghms.shared_network().at_horizon(0.0)
-        return over_walks(network.at(network.condition[0]), ghms.policies, WALKS(radius))
+        return over_walks(network.at(network.condition[0]), ghms.policies, WALKS(ghms.gamma, radius))
     if name == "cross-entropy":
         samples = max(1, config.samples // 4)
         plans = max(9, config.draws // (4 * 4 * samples))
