@@ -26,6 +26,7 @@ from ggpi.evaluation.queries import Jump, estimate
 from ggpi.evaluation.rewards import sampled_reward
 from ggpi.evaluation.tree import build_tree
 from ggpi.lab.ant import mpc as ant_mpc
+from ggpi.lab.walks import over_walks
 from ggpi.rollout.futures import simulate_futures
 from ggpi.switching import segments
 
@@ -98,7 +99,7 @@ def sharing(ghms, states, goals, depth: int) -> dict[str, float]:
 def mpc_seconds(ghms, states, goals) -> float:
     """Time of a decision of model-predictive control; a GHM stands for the one-step model of the same sizes."""
     model = ghms.segment(0, None)
-    decide = ant_mpc.over_walks(model, RADIUS, ant_mpc.WALKS)
+    decide = over_walks(model, ghms.policies, ant_mpc.walks(RADIUS))
     return seconds(lambda: decide(states, goals, jax.random.key(1)), 5) / len(states)
 
 

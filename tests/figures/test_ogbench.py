@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("ogbench")
 
 import ggpi.lab
-from ggpi.envs.ogbench_maze import OGBenchMaze
-from ggpi.lab.ogbench import errands, errands_figure, mazes, mazes_figure
+from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
+from ggpi.lab.ogbench import errands, errands_figure, growth_figure, mazes, mazes_figure, published
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +38,28 @@ def test_ant_mazes_have_every_number():
     assert set(metrics["success"]) == {"closed loop", *(mazes.OTHERS[name] for name in others)}
     assert metrics["walkers"]["speed"] > 0.1
     assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
-    assert len(mazes_figure.table(metrics)) == 4
+    assert len(mazes_figure.table(metrics)) == 5
     assert len(mazes_figure.plot(metrics).axes) == 2
+
+
+@pytest.mark.slow
+def test_growth_has_every_number(tmp_path):
+    """The base stands in each of its groups, and is computed once."""
+    metrics = ggpi.lab.run("ogbench-growth", preset="tiny", out=tmp_path)
+    assert [(row["group"], row["setting"]) for row in metrics["rows"]] == [
+        ("transitions", 4_096),
+        ("units of a layer", 16),
+        ("units of a layer", 128),
+        ("landmarks", 20),
+        ("landmarks", 100),
+        ("jumps of each policy", 2),
+        ("jumps of each policy", 4),
+    ]
+    assert len({row["success"]["low"] for row in metrics["rows"] if row["cell"] == "base"}) == 1
+    assert len(list((tmp_path / "cells").rglob("*.json"))) == 4
+    assert metrics["episodes"] == 5
+    assert growth_figure.table(metrics).row_count == 7
+    assert len(growth_figure.plot(metrics).axes) == 4
 
 
 @pytest.mark.slow
@@ -48,6 +68,16 @@ def test_errands_have_every_number(tmp_path):
     assert set(metrics["tours"]) == set(errands.TOURS) and set(metrics["corridors"]) == {"0", "10"}
     assert errands_figure.table(metrics).row_count == 6
     assert len(errands_figure.plot(metrics).axes) == 2
+
+
+def test_what_others_report_is_quoted_for_every_maze():
+    assert all(len(published.quoted(maze)) >= 5 for maze in MAZES)
+    assert (
+        published.quoted("antmaze-giant")["HIQL"] == "65 ± 5"
+        and published.means("antmaze-giant")["HIQL"] == 65
+    )
+    assert published.quoted("antmaze-teleport")["CRL"] == "54"
+    assert mazes_figure.jumpy_table("antmaze-giant").row_count == 2
 
 
 def test_all_agents_are_compared_in_the_medium_maze_only():

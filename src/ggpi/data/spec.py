@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ggpi.types import whole
+
 
 @dataclass(frozen=True)
 class StateSpec:
@@ -11,7 +13,8 @@ class StateSpec:
 
     `relative` are positions: models drop them from their inputs and predict them as displacements, so that
     they know no place from another. `places` are positions too, where the world has walls or other sharp
-    differences: models see them also as sines and cosines of several wavelengths. `rotations` are groups of six: two
+    differences: models see them also as sines and cosines of `waves` wavelengths, which should go down to the width of
+    what differs. `rotations` are groups of six: two
     axes of a body, three numbers each, which are made orthonormal again in every sample. `predicted` are the
     coordinates that models predict, where these are not all: samples keep the others of the state they start from, so
     that rewards and values should depend on the predicted ones alone.
@@ -22,6 +25,8 @@ class StateSpec:
     rotations: tuple[tuple[int, int, int, int, int, int], ...] = ()
     places: tuple[int, ...] = ()
     predicted: tuple[int, ...] = ()
+    waves: int = 5
+    """The i-th of them has 2ⁱ radians per standard deviation, i from 0: 5 go down to 0.4 standard deviations."""
 
     def __post_init__(self):
         size = len(self.names)
@@ -37,6 +42,7 @@ class StateSpec:
             raise ValueError(
                 "positions that models do not see, and rotations, are predicted or left out of the spec"
             )
+        whole(self.waves, "waves")
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
             raise ValueError(

@@ -25,8 +25,6 @@ from ggpi.data import StateSpec
 Predict = Literal["change", "state"]
 SMALLEST_SCALE = 1e-3
 """A coordinate that hardly varies in the data is not blown up."""
-WAVES = (1, 2, 4, 8, 16)
-"""Radians per standard deviation of the waves that places are seen as: wavelengths of 6 to 0.4 of these."""
 
 Vectors = Float[Array | np.ndarray, "*b D"]
 Targets = Float[Array | np.ndarray, "*b d"]
@@ -54,10 +52,12 @@ class Frame(eqx.Module):
     """Coordinates that the model also sees as waves."""
     predicted: tuple[int, ...] = eqx.field(static=True, default=())
     """Coordinates that are predicted; none: all. Samples keep the others of their start."""
+    num_waves: int = eqx.field(static=True, default=5)
+    """Wavelengths of the waves that places are seen as."""
 
     @property
     def input_size(self) -> int:
-        waves = 2 * len(WAVES) * len(self.places)
+        waves = 2 * self.num_waves * len(self.places)
         return len(self.kept) + waves + (self.num_actions or self.action_mean.shape[-1])
 
     @property
@@ -86,6 +86,8 @@ class Frame(eqx.Module):
             raise ValueError(f"kept is not an increasing choice of {self.state_size} indices")
         if not set(self.places) <= set(self.kept):
             raise ValueError(f"places are among the coordinates that are seen, {list(self.kept)}")
+        if self.num_waves < 1:
+            raise ValueError(f"num_waves is at least 1, got {self.num_waves}")
         if any(len(group) != 6 or not set(group) <= set(places) for group in self.rotations):
             raise ValueError(f"rotations are not groups of six of {self.state_size} indices")
         if list(self.predicted) != [i for i in places if i in set(self.predicted)]:
@@ -107,7 +109,9 @@ class Frame(eqx.Module):
     def _waves(self, seen: Float[Array, "*b k"]) -> Float[Array, "*b w"]:
         """Sines and cosines of the normalised places."""
         where = seen[..., np.array([self.kept.index(place) for place in self.places])]
-        angles = (where[..., None] * np.array(WAVES, np.float32)).reshape(*where.shape[:-1], -1)
+        angles = (where[..., None] * np.exp2(np.arange(self.num_waves, dtype=np.float32))).reshape(
+            *where.shape[:-1], -1
+        )
         return jnp.concatenate([jnp.sin(angles), jnp.cos(angles)], axis=-1)
 
     def change(self, state: Vectors, target: Vectors) -> Float[Array, "*b d"]:
@@ -179,6 +183,7 @@ def fit_frame(
         num_actions,
         spec.places,
         spec.predicted,
+        spec.waves,
     )
 
 

@@ -53,6 +53,8 @@ class PathLoss(ABC):
     """Times at which each row is trained, evenly spaced with a random offset: one solve serves all of them."""
     steps_per_target: int = 1
     """Solver steps from one of these times to the next."""
+    far: tuple[int, ...] = ()
+    """Places, coordinates of the state: more rows start near where the record leads far, as through a teleport."""
 
     def __post_init__(self):
         for name in ("n_step", "targets_per_solve", "steps_per_target"):
@@ -69,7 +71,7 @@ class PathLoss(ABC):
         """Y and v of one model at times t, in the coordinates of (x′, a′), whose code is given."""
 
     def dataset(self, data: Transitions, num_policies: int, betas: Sequence[float]) -> Dataset:
-        return n_step_dataset(data, num_policies, self.n_step)
+        return n_step_dataset(data, num_policies, self.n_step, self.far)
 
     def batch(
         self, models: AbstractGHM, slow: AbstractGHM, problem: Problem, batch_size: int, *, key: Key

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Integer, Num
+from scipy.spatial import KDTree
 
 from ggpi._jax.devices import over_devices
 from ggpi.data import Transitions
@@ -30,6 +31,8 @@ from ggpi.types import Key
 
 FRESH = 4
 """The first rows of a policy's turn: states in which another policy was acting before."""
+FAR_STEPS, NEAR = 3, 16
+"""Steps over which it is seen how far rows lead, and rows near by over which that is averaged."""
 TAIL = 1e-3
 """CEMC leaves out starts from which more than this mass of T lies beyond the recording."""
 
@@ -48,7 +51,7 @@ class Dataset(eqx.Module):
     num_starts: Int[Array, "K"]
 
 
-def n_step_dataset(data: Transitions, num_policies: int, n_step: int) -> Dataset:
+def n_step_dataset(data: Transitions, num_policies: int, n_step: int, far: Sequence[int] = ()) -> Dataset:
     """What `num_policies` policies may learn from transitions by following at most `n_step` of them.
 
     Every row is a start. With n_step > 1, rows from which more can be followed are drawn more often: a quarter of
@@ -56,9 +59,37 @@ def n_step_dataset(data: Transitions, num_policies: int, n_step: int) -> Dataset
     are sampled where another policy was acting. A policy that was alone in its episodes has no turns: half of the
     draws are rows of its own. (To choose rows by how far they can be followed would be wrong: those that end are
     among the short ones.)
+
+    Args:
+        data: the transitions.
+        num_policies: how many policies are evaluated.
+        n_step: the most steps that are followed.
+        far: places, if rows of `far_rows` are to be drawn as often as all others are by themselves.
     """
     lengths = np.stack([np.minimum(followed_steps(data, k), n_step) for k in range(num_policies)])
-    return _on_device(data, lengths, [_starts(data, k, n_step) for k in range(num_policies)])
+    more = far_rows(data, far) if far else np.arange(0)
+    return _on_device(data, lengths, [np.append(_starts(data, k, n_step), more) for k in range(num_policies)])
+
+
+def far_rows(data: Transitions, places: Sequence[int]) -> Integer[np.ndarray, "N"]:
+    """As many rows as there are, in proportion to how far the record leads from near them: its mean squared distance.
+
+    Where a world moves a body elsewhere, and not where it only walks, a model needs most of its rows. They are chosen
+    by where they begin: to choose them by where they lead would change the distribution that is learned.
+
+    Args:
+        data: the transitions.
+        places: coordinates of the state that distances are measured in.
+    """
+    last = np.arange(len(data))
+    for _ in range(FAR_STEPS - 1):
+        last = np.where(data.is_followed[last], last + 1, last)
+    begin, end = data.state[:, list(places)], data.next_state[last][:, list(places)]
+    squares = ((end - begin) ** 2).sum(axis=1, dtype=float)
+    _, near = KDTree(begin).query(begin, k=min(NEAR + 1, len(data)), workers=-1)
+    sums = np.cumsum(squares[np.reshape(near, (len(data), -1))[:, 1:]].mean(axis=1))  # without its own
+    points = (np.arange(len(data)) + 0.5) / len(data) * sums[-1]
+    return np.minimum(np.searchsorted(sums, points, side="right"), len(data) - 1)
 
 
 def _starts(data: Transitions, policy: int, n_step: int) -> Integer[np.ndarray, "n"]:

@@ -119,7 +119,19 @@ def test_places_are_also_seen_as_waves():
     np.testing.assert_allclose(both[0], seen, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("waves", [1, 7])
+def test_waves_of_places_go_down_to_what_differs(waves):
+    spec = dataclasses.replace(plain(8), places=(4,), waves=waves)
+    frame = fit_frame(STATES, ACTIONS, AHEAD, spec, None)
+    seen = frame.inputs(jnp.asarray(STATES[3], jnp.float32), jnp.asarray(ACTIONS[3], jnp.float32))
+    assert seen.shape == (frame.input_size,) == (8 + 2 * waves + 2,)
+    z = (STATES[3, 4] - STATES[:, 4].mean()) / STATES[:, 4].std()
+    np.testing.assert_allclose(seen[8 + waves - 1], np.sin(2 ** (waves - 1) * z), atol=1e-3)
+
+
 def test_places_are_coordinates_that_are_seen():
+    with pytest.raises(ValueError, match="waves is at least 1, got 0"):
+        StateSpec(("x", "y"), places=(0,), waves=0)
     with pytest.raises(ValueError, match=r"so they are no places; \[1\] are both"):
         StateSpec(("x", "y"), relative=(1,), places=(0, 1))
     with pytest.raises(IndexError, match="indices 0 to 1"):

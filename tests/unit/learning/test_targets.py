@@ -18,6 +18,7 @@ from ggpi.ghm.coordinates import fit_frame
 from ggpi.learning.losses import CEMC, CETD, Batch, Problem, sample_ahead
 from ggpi.learning.targets import (
     draw_rows,
+    far_rows,
     follow,
     followed_steps,
     geometric,
@@ -261,3 +262,48 @@ def test_sampling_ahead_uses_each_models_own_policy():
         expected = PIS[m % 2][0] @ mu[m, 0]
         assert are_frequencies(np.bincount(drawn[m].astype(int), minlength=3), expected, comparisons=12)
     assert TabularPolicy(PIS[0]).pi.shape == (3, 2)
+
+
+def test_rows_start_near_where_the_record_leads_far():
+    """A zone of 1% of a line, from which half of the steps lead one unit ahead and half lead twelve.
+
+    Steps elsewhere are short, so nearly all chosen rows begin in the zone. Their ends are as the record's: weights are
+    those of other rows, whose outcomes are independent.
+    """
+    rng = np.random.default_rng(0)
+    n = 200_000
+    place, far = rng.uniform(size=n), rng.integers(2, size=n)
+    inside = (place > 0.5) & (place < 0.51)
+    moved = place + np.where(inside, np.where(far, 12.0, 1.0), 0.001)
+    state, other = np.stack([place, rng.normal(size=n)], axis=1), rng.normal(size=n)
+    zeros = np.zeros(n)
+    data = Transitions(
+        state,
+        zeros,
+        np.stack([moved, other], axis=1),
+        zeros > 0,
+        zeros == 0,
+        zeros.astype(int),
+        np.arange(n),
+        zeros.astype(int),
+    )
+    rows = far_rows(data, (0,))
+    assert len(rows) == n and inside[rows].mean() > 0.99
+    chosen = np.unique(rows[inside[rows]])
+    assert is_share(far[chosen], far[inside].mean(), comparisons=1)
+    assert abs(far[rows[inside[rows]]].mean() - far[inside].mean()) < 0.1
+    starts = n_step_dataset(data, 1, 1, far=(0,)).starts[0]
+    np.testing.assert_array_equal(starts, np.append(np.arange(n), rows))
+
+
+def test_rows_lead_far_within_their_episode_only():
+    """Copies of two episodes of five steps; in the first the last step is long, and three rows lead through it."""
+    copies = 50
+    one = np.append(np.arange(5) / 10, 50 + np.arange(5) / 10)
+    state = (one + np.random.default_rng(0).uniform(-1e-3, 1e-3, (copies, 10))).reshape(-1, 1)
+    long, zeros = np.tile(np.arange(10) == 4, copies), np.zeros(10 * copies)
+    after = state + np.where(long, 9.0, 0.1)[:, None]
+    step, episode = np.tile(np.arange(5), 2 * copies), np.repeat(np.arange(2 * copies), 5)
+    data = Transitions(state, zeros, after, zeros > 0, step == 4, zeros.astype(int), episode, step)
+    share = np.bincount(far_rows(data, (0,)) % 10, minlength=10) / len(data)
+    assert (share[2:5] > 0.25).all() and share[[0, 1, *range(5, 10)]].max() < 0.01

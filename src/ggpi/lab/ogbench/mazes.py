@@ -8,6 +8,7 @@ Environments, tasks and success are OGBench's.
     depth m           m policies in a row; at depth 3 with fewer samples of each plan
     halving           plans of depth 3, sampled adaptively, with memory of the last decision
     cross-entropy     plans of depth 4, drawn from a distribution that is fitted to the best ones
+    one-step model    walks of the policies, each with one switch, unrolled in the network at horizon 0
     recorded steps    shortest ways over recorded transitions between the same landmarks; no model
     guide             knows the maze: the upper bound
 
@@ -35,6 +36,7 @@ from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench import choosers, walkers
 from ggpi.lab.ogbench.episodes import REPORTED, by_task, play
 from ggpi.lab.ogbench.models import FOLDER, Training, data_of, graph_of, kind_of, models
+from ggpi.lab.walks import Walks, over_walks
 from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
 from ggpi.policies import PolicyBank
 from ggpi.types import Policy
@@ -47,6 +49,7 @@ OTHERS = {
     "depth-3": "depth 3",
     "halving": "halving, depth 3",
     "cross-entropy": "cross-entropy, depth 4",
+    "mpc": "MPC, one-step model",
     "recorded": "recorded steps",
     "random": "random switching",
     "directions": "one direction, mean of eight",
@@ -55,8 +58,10 @@ OTHERS = {
 """Agents beside the closed loop."""
 FEW = ("depth-2", "recorded", "guide")
 FEW_OF_ANTS = ("depth-2", "recorded", "random", "guide")
-OF_BALLS = ("halving", "cross-entropy")
-"""Agents that act in point mazes only."""
+OF_BALLS = ("halving", "cross-entropy", "mpc")
+"""Agents that act in point mazes only; models of ants predict places alone, which cannot be unrolled step by step."""
+WALKS = partial(Walks, 64, 100, 0.05)
+"""Of the one-step model, for a discount and a radius."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ class Config:
     """Transitions that models learn from; OGBench's datasets have as many."""
     training_steps: int = 20_000
     """Steps of training."""
+    width: int = 128
+    """Units of each layer of the network."""
     num_landmarks: int = 4_000
     """Landmarks of the graph."""
     num_jumps: int = 16
@@ -135,7 +142,7 @@ PRESETS = {
     "tiny": Config(
         maze="pointmaze-medium",
         num_models=1,
-        others=("depth-1", "recorded", "random", "guide"),
+        others=("depth-1", "mpc", "recorded", "random", "guide"),
         episodes=1,
         few_episodes=1,
         max_steps=6,
@@ -188,7 +195,9 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
 def training_of(config: Config, seed: int) -> Training:
     """What the models of a seed are trained with."""
-    recipe = replace(kind_of(config.maze).recipe, steps=config.training_steps)
+    recipe = kind_of(config.maze).recipe
+    model = replace(recipe.model, width=config.width)
+    recipe = replace(recipe, model=model, steps=config.training_steps)
     return Training(config.maze, seed, config.num_transitions, recipe)
 
 
@@ -262,6 +271,9 @@ def planner_of(config: Config, name: str, ghms: GHMs, radius: float) -> agents.D
     if name == "halving":
         search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
         return agents.WarmPlanner(ghms, 3, radius, search)
+    if name == "mpc":
+        network = ghms.shared_network().at_horizon(0.0)
+        return over_walks(network.at(network.condition[0]), ghms.policies, WALKS(ghms.gamma, radius))
     if name == "cross-entropy":
         samples = max(1, config.samples // 4)
         plans = max(9, config.draws // (4 * 4 * samples))
