@@ -24,6 +24,7 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.rewards import Formula, Reward, read_formula
 from ggpi.studio.bodies import Body
+from ggpi.studio.cores import in_turn
 from ggpi.studio.latest import Latest
 from ggpi.types import Numbers
 
@@ -34,6 +35,8 @@ AGENTS = 6
 """Agents that a world keeps, each for its settings, with their compiled programs."""
 GRAPHS = 4
 """Graphs of the closed loop that are kept, each for one γ and α."""
+LARGEST_GAMMA = 0.99
+"""That the page offers for exact models."""
 RASTER = 48
 """Cells of a map of values along its longer side."""
 
@@ -149,7 +152,7 @@ class World:
         """Jumps between landmarks, made once for all sessions; the graphs that were used last are kept."""
         if self.landmarks is None:
             raise ValueError("this world has no landmarks for the closed loop; choose a depth of 1, 2 or 3")
-        with self._lock:
+        with in_turn(self._lock):
             if (found := self._graphs.get((ghms.gamma, alpha))) is None:
                 states = self.landmarks()
                 count = min(self.num_landmarks, len(np.unique(states, axis=0)))
@@ -187,6 +190,7 @@ def about(world: World) -> dict[str, Any]:
         "gamma": ghms.gamma,
         "alphas": ghms.alphas,
         "free": is_free,
+        "largest": LARGEST_GAMMA if ghms.network is None else ghms.network.largest,
         "seconds": world.seconds,
         "max_steps": world.max_steps,
         "closed_loop": world.landmarks is not None,
