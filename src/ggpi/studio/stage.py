@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi._jax.jit import forget
 from ggpi.planning.landmarks import interpolation
 from ggpi.progress import reported
 from ggpi.rewards import as_reward
@@ -26,6 +27,8 @@ from ggpi.switching import compositions
 
 DECIDERS = 4
 """Agents that a page keeps, each for its settings; those that were used last."""
+PROGRAMS = 24
+"""Compiled programs that are kept of each function: every γ and α has its own."""
 
 
 class Stage:
@@ -293,6 +296,7 @@ def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) 
             made = decider(world, settings, world.reward(formula))
             decide(made, world, state, key=random_key(0, 0, 0))
             world.agents.put(settings, made)
+            forget(but=PROGRAMS)
             _return_memory()
     return made.with_reward(world.reward(formula))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ggpi.evaluation import queries
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.studio import stage as stages
 from ggpi.studio import worlds
@@ -166,6 +167,16 @@ def test_one_page_prepares_and_the_others_take_it(monkeypatch):
     for formula, made in found.items():
         expected = world.reward_at(formula, np.arange(104))
         np.testing.assert_allclose(made.agent.reward.values, expected)
+
+
+def test_programs_of_earlier_settings_are_forgotten(stage, monkeypatch):
+    """Every γ is compiled for; a page whose slider moves for long does not fill the memory."""
+    monkeypatch.setattr(stages, "PROGRAMS", 2)
+    for gamma in (0.5, 0.6, 0.7, 0.8):
+        stage.change(Change(gamma=gamma, depth=1, samples=2))
+        stage.plan_and_move()
+    assert len(queries._compiled.programs) <= 2
+    assert stage.outbox.last("settings")["gamma"] == 0.8
 
 
 def test_the_first_world_is_prepared_before_a_page_is_open(monkeypatch):
