@@ -1,6 +1,6 @@
 """The studio's memory while pages paint, play, ask, and come and go.
 
-Each page opens a world, paints a reward now and then, changes depth and planner, plays, asks why, and leaves
+Each page opens a world, paints a reward now and then, changes depth, planner and γ, plays, asks why, and leaves
 after a while for a new page, every second time without a farewell. `planners_end_s` is how long after the last page the
 last planner lives on, and `planners_left` how many live ten minutes later. The resident memory of the server (RSS, of
 Linux's /proc) is noted every few seconds. `growth_mb_per_hour` is the slope of a straight line through the second half
@@ -32,6 +32,8 @@ from ggpi.studio.protocol import read_binary
 
 OUT = Path(__file__).parent / "results" / "studio-memory.json"
 WORLDS = ("four-rooms", "point-mass", "maze")
+FREE = ("four-rooms", "maze")
+"""Those whose γ can be changed."""
 STAY = 90.0
 """Seconds that a page is open in the mean."""
 
@@ -53,6 +55,8 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
                 page.send(type="explain", agent=0, t=0)
             if rng.random() < 0.03:
                 page.send(type="change", planner=rng.choice(PLANNERS))
+            if rng.random() < 0.02 and page.world in FREE:
+                page.send(type="change", gamma=rng.uniform(0.8, 0.95))
             page.send(type="play")
             counts["moments"] += watch(page, rng.uniform(0.5, 4.0))
         if rng.random() < 0.5:
