@@ -223,7 +223,7 @@ class Stage:
         if self.repeat:
             self.begin(self.seed + 1)
         elif all(episode.body.has_ended for episode in self.episodes):
-            self.is_playing = False
+            self.pause()
 
     def show(self, agent: int, episode: Episode, chosen: Decider) -> None:
         """A moment of an agent's episode, after a new decision in it."""
