@@ -163,14 +163,20 @@ class World:
 
     @cached_property
     def raster(self) -> tuple[np.ndarray, float]:
-        """States at rest on a regular grid over the map, where they are possible, and the size of a cell."""
+        """States at rest on a regular grid over the map, where they are possible, and the size of a cell.
+
+        Where an agent cannot be put anywhere, states of the data take the place of the grid.
+        """
         x0, y0, x1, y1 = self.bounds
         if self.places is not None:
             return np.arange(len(self.places)), 1.0
         step = max(x1 - x0, y1 - y0) / RASTER
+        if self.at is None:
+            states = np.zeros((0, len(self.names)), np.float32) if self.landmarks is None else self.landmarks()
+            return states[:: max(len(states) // RASTER**2, 1)], step
         columns, rows = max(round((x1 - x0) / step), 1), max(round((y1 - y0) / step), 1)
         x, y = (np.arange(columns) + 0.5) * step + x0, (np.arange(rows) + 0.5) * step + y0
-        found = [self.at(float(a), float(b)) if self.at else None for b in y for a in x]
+        found = [self.at(float(a), float(b)) for b in y for a in x]
         states = np.array([state for state in found if state is not None], np.float32)
         return states.reshape(-1, len(self.names)), step
 

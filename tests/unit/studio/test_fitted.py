@@ -14,7 +14,7 @@ from gymnasium.spaces import Box
 import ggpi
 from ggpi._jax.batching import stack
 from ggpi.data import Transitions
-from ggpi.data.files import write_npz
+from ggpi.data.files import read_npz, write_npz
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
 from ggpi.ghm.vae import VAEConfig
@@ -86,6 +86,16 @@ def test_an_episode_is_played_to_its_end(client):
     assert client.until("tally")["tally"][0]["episodes"] == 1
     client.send("reset")
     assert not client.until("moment", lambda frame: frame["t"] == 0)["ended"]
+
+
+def test_the_map_shows_states_of_the_data(client, place):
+    """An agent cannot be put anywhere, so there is no grid of states at rest."""
+    states = read_npz(place / "data.npz").state
+    client.open("mine")
+    client.send("change", formula="place - speed")
+    found = client.until("rewards", lambda frame: frame["formula"] == "place - speed")
+    np.testing.assert_allclose(found["places_array"], states, rtol=1e-6)
+    np.testing.assert_allclose(found["values_array"], states[:, 0] - states[:, 1], atol=1e-5)
 
 
 def test_what_needs_simulation_is_explained(client):
