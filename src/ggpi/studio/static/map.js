@@ -210,10 +210,12 @@ export class Map {
       middle = [(n[0] + n[2]) / 2, (n[1] + n[3]) / 2];
     }
     pen.globalAlpha = 0.2; pen.fillStyle = tone; pen.fill();
-    pen.globalAlpha = 1; pen.strokeStyle = tone; pen.lineWidth = 2; pen.setLineDash(sign > 0 ? [] : [5, 4]); pen.stroke(); pen.setLineDash([]);
-    pen.fillStyle = tone; pen.font = "600 15px system-ui, 'DejaVu Sans', sans-serif"; pen.textAlign = "center";
-    const [mx, my] = this.toScreen(middle);
-    pen.fillText(sign > 0 ? "+" : "−", mx, my + 5);
+    pen.globalAlpha = 1; pen.lineCap = pen.lineJoin = "round";
+    pen.font = "600 15px system-ui, 'DejaVu Sans', sans-serif"; pen.textAlign = "center";
+    const [mx, my] = this.toScreen(middle), mark = sign > 0 ? "+" : "−";
+    pen.strokeStyle = this.ink.card; pen.lineWidth = 4.5; pen.stroke(); pen.strokeText(mark, mx, my + 5);
+    pen.strokeStyle = pen.fillStyle = tone; pen.lineWidth = 2; pen.setLineDash(sign > 0 ? [] : [5, 4]); pen.stroke(); pen.setLineDash([]);
+    pen.fillText(mark, mx, my + 5);
   }
 
   trail() {
