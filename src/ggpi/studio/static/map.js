@@ -77,7 +77,7 @@ export class Map {
     context.setTransform(size, 0, 0, size, 0, 0);
     context.fillStyle = this.ink.card;
     context.fillRect(0, 0, this.width, this.height);
-    this.cells(this.scene.values, (share) => heat(share), 0.85);
+    this.cells(this.scene.values);
     this.grid();
     if (this.scene.hasFormula) this.signed(this.scene.rewards);
     this.walls();
@@ -141,16 +141,14 @@ export class Map {
   }
 
   // Numbers at places, as coloured squares between their least and their largest.
-  cells(raster, shade, alpha) {
+  cells(raster) {
     if (!raster?.numbers?.length) return;
     const { pen } = this, { places, numbers, size } = raster, [low, high] = range(numbers);
-    pen.globalAlpha = alpha;
     for (let i = 0; i < numbers.length; i++) {
-      pen.fillStyle = shade((numbers[i] - low) / Math.max(high - low, 1e-9));
+      pen.fillStyle = heat((numbers[i] - low) / Math.max(high - low, 1e-9));
       const [left, top, width, height] = this.box([places[2 * i] - size / 2, places[2 * i + 1] - size / 2, places[2 * i] + size / 2, places[2 * i + 1] + size / 2]);
       pen.fillRect(left, top, width + 0.7, height + 0.7);
     }
-    pen.globalAlpha = 1;
   }
 
   signed(raster) {
