@@ -303,6 +303,47 @@ def test_it_fits_a_phone(page):
         page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_fingers_draw_and_zoom(page):
+    """One finger draws; two zoom, and leave rewards and the agent where they are, whatever the tool."""
+    metrics = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+
+    def touch(kind, *places):
+        box = page.ask("document.getElementById('map-0').getBoundingClientRect()")
+        points = [{"x": box["x"] + x, "y": box["y"] + y, "id": i} for i, (x, y) in enumerate(places)]
+        page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    try:
+        page.load()
+        count = page.ask("studio.shapes.length")
+        x, y = page.ask("studio.maps[0].toScreen([2, 10])")
+        touch("touchStart", (x, y))
+        touch("touchMove", (x + 20, y))
+        touch("touchEnd")
+        page.wait(f"studio.shapes.length === {count + 1}")
+        assert page.ask("studio.shapes.at(-1).numbers[2] * studio.maps[0].scale[0]") == pytest.approx(
+            20, abs=1
+        )
+        for tool in ("erase", "put", "disc"):
+            page.click(f'[data-tool="{tool}"]')
+            zoom, moments = page.ask("studio.maps[0].view.zoom"), page.ask("studio.agents[0].moments.length")
+            x, y = page.ask("studio.maps[0].toScreen([2, 10])")
+            touch("touchStart", (x, y))
+            touch("touchStart", (x, y), (x + 40, y))
+            touch("touchMove", (x - 5, y), (x + 55, y))
+            touch("touchEnd", (x - 5, y))
+            touch("touchMove", (x - 9, y))
+            touch("touchEnd")
+            assert page.ask("studio.maps[0].view.zoom") == pytest.approx(1.5 * zoom, rel=0.05)
+            assert page.ask("studio.shapes.length") == count + 1
+            assert page.ask("studio.agents[0].moments.length") == moments
+            page.click("#fit")
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_it_connects_again(browser):
     """The server is stopped and started again on the same port; the page resumes with its own reward."""
     import uvicorn
