@@ -86,7 +86,7 @@ class Page:
     """A client that paints."""
 
     def __init__(self, address: str, world: str):
-        self.stack = contextlib.ExitStack()
+        self.stack, self.world = contextlib.ExitStack(), world
         there = urlsplit(address)
         link = connect(f"ws://{there.netloc}/ws?{there.query}", max_size=2**26)
         self.socket = self.stack.enter_context(link)

@@ -1,10 +1,10 @@
 """The studio's memory while pages paint, play, ask, and come and go.
 
-Each page opens a world, paints a reward now and then, changes depth and planner, plays, asks why, and leaves
-after a while for a new page, every second time without a farewell. `planners_left` are those that still live a minute
-after the last page. The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds.
-`growth_mb_per_hour` is the slope of a straight line through the second half of these numbers: worlds are loaded and
-programs compiled in the first.
+Each page opens a world, paints a reward now and then, changes depth, planner and γ, plays, asks why, and leaves
+after a while for a new page, every second time without a farewell. `planners_end_s` is how long after the last page the
+last planner lives on, and `planners_left` how many live ten minutes later. The resident memory of the server (RSS, of
+Linux's /proc) is noted every few seconds. `growth_mb_per_hour` is the slope of a straight line through the second half
+of these numbers: worlds are loaded and programs compiled in the first.
 
     python benchmarks/studio_memory.py --minutes 30 --pages 4           writes results/studio-memory.json
 """
@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -30,6 +32,8 @@ from ggpi.studio.protocol import read_binary
 
 OUT = Path(__file__).parent / "results" / "studio-memory.json"
 WORLDS = ("four-rooms", "point-mass", "maze")
+FREE = ("four-rooms", "maze")
+"""Those whose γ can be changed."""
 STAY = 90.0
 """Seconds that a page is open in the mean."""
 
@@ -51,6 +55,8 @@ def visit(address: str, rng: random.Random, end: float, counts: dict[str, int]) 
                 page.send(type="explain", agent=0, t=0)
             if rng.random() < 0.03:
                 page.send(type="change", planner=rng.choice(PLANNERS))
+            if rng.random() < 0.02 and page.world in FREE:
+                page.send(type="change", gamma=rng.uniform(0.8, 0.95))
             page.send(type="play")
             counts["moments"] += watch(page, rng.uniform(0.5, 4.0))
         if rng.random() < 0.5:
@@ -88,8 +94,9 @@ def measure(minutes: float, pages: int, every: float) -> dict:
             while time.monotonic() < end:
                 try:
                     visit(address, rng, end, counts)
-                except (OSError, TimeoutError, AssertionError, WebSocketException):
+                except (OSError, TimeoutError, AssertionError, WebSocketException) as error:
                     counts["errors"] += 1
+                    print(f"{type(error).__name__}: {error}", file=sys.stderr)
 
         threads = [threading.Thread(target=come_and_go, args=(number,)) for number in range(pages)]
         for thread in threads:
@@ -98,22 +105,22 @@ def measure(minutes: float, pages: int, every: float) -> dict:
             assert urlopen(health_of(address), timeout=60).status == 200  # the server lives
             rows.append((time.monotonic() - begun, resident(process)))
             time.sleep(every)
-        left = planners_left(address)
-    return {"minutes": minutes, "pages": pages, **counts, "planners_left": left, **summary(rows)}
+        ends = {"load": round(os.getloadavg()[0], 1), **planners_end(address)}
+    return {"minutes": minutes, "pages": pages, **counts, **ends, **summary(rows)}
 
 
 def health_of(address: str) -> str:
     return f"http://{urlsplit(address).netloc}/health"
 
 
-def planners_left(address: str, patience: float = 60.0) -> int:
-    """How many planners there are without pages."""
-    end = time.monotonic() + patience
-    while True:
-        left = json.load(urlopen(health_of(address)))["planners"]
-        if not left or time.monotonic() > end:
-            return left
+def planners_end(address: str, patience: float = 600.0) -> dict[str, float]:
+    """How long planners live on without pages, and how many are left."""
+    begun = time.monotonic()
+    while (
+        left := json.load(urlopen(health_of(address)))["planners"]
+    ) and time.monotonic() < begun + patience:
         time.sleep(0.5)
+    return {"planners_end_s": round(time.monotonic() - begun, 1), "planners_left": left}
 
 
 def summary(rows: list[tuple[float, float]]) -> dict:

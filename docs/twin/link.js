@@ -42,7 +42,9 @@ export class Link {
     const settings = { ...this.settings, ...fields };
     if (![1, 2, 3].includes(settings.depth) || ![-1, 1, 2, 3].includes(settings.second)) throw new Error("the closed loop needs the studio itself: choose depth 1, 2 or 3");
     this.world.reward(settings.formula);
-    const isNew = settings.second !== this.settings.second;
+    const isOther = (names) => names.some((name) => settings[name] !== this.settings[name]), isNew = isOther(["second"]);
+    if (isOther(["formula"])) this.episodes = this.episodes.map(({ state }) => fresh(state));
+    if (isOther(["formula", "depth", "samples", "gamma", "alpha"])) this.tally = nothing(this.episodes);
     this.settings = settings;
     if (isNew) this.begin(this.seed); else this.tell();
     this.isStale = true;
@@ -67,7 +69,7 @@ export class Link {
     const depths = this.settings.second >= 0 ? 2 : 1;
     this.seed = seed;
     this.episodes = [...Array(depths)].map(() => fresh(this.world.start(seed)));
-    if (seed === 0 || this.tally?.length !== depths) this.tally = this.episodes.map(() => ({ reached: 0, episodes: 0 }));
+    if (seed === 0 || this.tally?.length !== depths) this.tally = nothing(this.episodes);
     this.isStale = true;
     this.tell();
   }
@@ -131,3 +133,4 @@ export class Link {
 }
 
 const fresh = (state) => ({ state, t: 0, total: 0, reward: 0, reached: null, decision: null, isCounted: false });
+const nothing = (episodes) => episodes.map(() => ({ reached: 0, episodes: 0 }));

@@ -61,17 +61,36 @@ def test_committed_results_of_executors():
     assert results["overhead_ms"]["two workers of Ray"] < 2
 
 
-def test_committed_results_of_the_studio():
-    """First paint, and from a click to its plan, on two cores."""
+@pytest.mark.slow
+def test_the_studio_is_timed():
+    found = run(
+        "import studio; print(json.dumps(studio.measure(('four-rooms',), 1, 2, 0.5, with_browser=False)))"
+    )
     results = committed("studio")
-    assert results["first_paint_ms"] <= 1000
+    assert found.keys() == results.keys() and found["crowd"].keys() == results["crowd"].keys()
+    assert all(found["click"]["four-rooms"].keys() == world.keys() for world in results["click"].values())
+
+
+def test_committed_results_of_the_studio():
+    """First paint, clicks, frames of the ant, twenty pages, and planners without pages, on two cores."""
+    results = committed("studio")
+    assert results["page"]["paint_ms"] <= 1000 and results["ant"]["frames_per_second"] >= 20
     assert all(world["median_ms"] <= 150 for world in results["click"].values())
+    assert results["crowd"]["pages"] >= 20 and results["planners_end_s"] < 10
+
+
+@pytest.mark.slow
+def test_the_memory_of_the_studio_is_measured():
+    found = run("import studio_memory; print(json.dumps(studio_memory.measure(0.02, 1, every=0.2)))")
+    assert found.keys() == committed("studio-memory").keys()
+    assert found["errors"] == found["planners_left"] == 0
 
 
 def test_committed_memory_of_the_studio():
-    """Half an hour of pages that paint and play: the second half adds little."""
+    """Half an hour of pages that paint and play: the second half adds little, and no planner is left."""
     results = committed("studio-memory")
     assert results["minutes"] >= 30 and results["end_mb"] < 1.1 * results["half_mb"]
+    assert results["errors"] == results["planners_left"] == 0
 
 
 def test_committed_results_of_the_jumpy_graph():

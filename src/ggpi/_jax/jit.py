@@ -54,6 +54,7 @@ def jit(
         options: Returns XLA's compiler options; called once per program.
     """
     programs = _Programs(function, donate, options)
+    _ALL.append(weakref.ref(programs, _ALL.remove))
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
@@ -62,6 +63,13 @@ def jit(
 
     call.programs = programs  # pyright: ignore[reportAttributeAccessIssue]
     return call
+
+
+def forget(but: int) -> None:
+    """Frees the programs of every compiled function except for the last used ones, for processes that run for long."""
+    for one in list(_ALL):
+        if (programs := one()) is not None:
+            programs.forget(but)
 
 
 class _Program:
@@ -105,6 +113,11 @@ class _Programs:
                 del self._held[next(iter(self._held))]
             return program
 
+    def forget(self, but: int) -> None:
+        with self._lock:
+            for key in list(self._held)[: max(len(self._held) - but, 0)]:
+                del self._held[key]
+
     def _new(self, key: tuple[object, ...]) -> _Program:
         def traced(first: list[Array], rest: list[Array]) -> Any:
             # Values that are not arrays come from the call that is being traced, so the program does not hold them.
@@ -127,6 +140,9 @@ class _Programs:
 
         program.key = tuple(_watched(part, drop) for part in key)
         return program
+
+
+_ALL: list[weakref.ref[_Programs]] = []
 
 
 class _Others(eqx.Module):

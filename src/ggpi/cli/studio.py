@@ -141,6 +141,7 @@ def _serve(server, options: argparse.Namespace, worlds: dict) -> None:
 
     warnings.simplefilter("ignore", NoRewardWarning)  # the page says it
     token, host = kept_token() if options.port else secrets.token_urlsafe(24), options.host
+    at = server.listening(host, options.port)
     app = server.app(
         worlds,
         token=token,
@@ -162,7 +163,7 @@ def _serve(server, options: argparse.Namespace, worlds: dict) -> None:
         if not options.no_open:
             webbrowser.open(address)
 
-    server.serve(app, host, options.port, announce)
+    server.serve(app, at, announce)
 
 
 def _warm(app) -> None:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ggpi.envs.ogbench_maze import MAZES
+from ggpi.studio.cores import in_turn
 from ggpi.studio.worlds import World
 
 Make = Callable[[], World]
@@ -70,7 +71,7 @@ class Catalogue:
         """The world of a name; raises for one that is not listed, or that cannot be made."""
         if name not in self._make:
             raise ValueError(f"there is no world {name[:40]!r}; there are {', '.join(self._make)}")
-        with self._locks[name]:
+        with in_turn(self._locks[name]):
             if name not in self._made:
                 self._made[name] = self._make[name]()
             return self._made[name]

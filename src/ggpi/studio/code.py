@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import numpy as np
@@ -11,6 +12,7 @@ from ggpi.studio.decisions import Settings, planner_of
 from ggpi.studio.worlds import World
 
 HEAD = "import jax\nimport numpy as np\n\nimport ggpi\n\n"
+ASSIGNED = re.compile(r"^(\w+) +=", re.MULTILINE)
 BEST = "print(plan.gsps[int(plan.best)].name(ghms.names))\n"
 
 
@@ -23,7 +25,9 @@ def python(world: World, settings: Settings, formula: str, state: np.ndarray) ->
         "alpha": repr(float(alpha)),
         "formula": repr(formula),
         "names": repr(world.names),
-        "state": np.array2string(np.asarray(state), separator=", ", precision=4, max_line_width=90),
+        "state": np.array2string(
+            np.asarray(state), separator=", ", precision=4, suppress_small=True, max_line_width=90
+        ),
     }
     made = world.code
     for name, value in fields.items():
@@ -35,7 +39,13 @@ def python(world: World, settings: Settings, formula: str, state: np.ndarray) ->
         if settings.depth
         else closed(world, settings, alpha)
     )
-    return HEAD + made + BEST
+    return HEAD + aligned(made) + BEST
+
+
+def aligned(lines: str) -> str:
+    """The same lines, with all `=` of plain assignments below each other."""
+    width = max(len(name) for name in ASSIGNED.findall(lines))
+    return ASSIGNED.sub(lambda found: f"{found[1]:{width}} =", lines)
 
 
 def closed(world: World, settings: Settings, alpha: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from ggpi.types import Key
 
 LONGEST = 5_000
 """Moments that are remembered."""
+WAY = 40
+"""Steps before a moment that are sent with it, for pages that have missed them."""
 
 
 class Episode:
@@ -30,6 +33,7 @@ class Episode:
         self.is_counted = False
         self.decision: Decision | None = None
         self.history: list[tuple[np.ndarray, tuple[int, ...]]] = []
+        self.way: deque[tuple[float, float, int, float]] = deque(maxlen=WAY)
         self.poses: np.ndarray | None = None
 
     @property
@@ -58,6 +62,8 @@ class Episode:
         assert self.decision is not None
         if self.body.has_ended:
             return
+        x, y = self.world.place(self.body.state)
+        self.way.append((float(x), float(y), self.decision.policy, self.reward))
         self.poses = self.body.step(self.decision.action)
         values = reward.values
         found = values(self.body.state) if callable(values) else values[int(self.body.state)]
@@ -78,6 +84,7 @@ class Episode:
             "return": self.total,
             "reached": self.reached,
             "ended": self.body.has_ended,
+            "way": list(self.way),
             **self.decision.about,
         }
         arrays = {"places": self.decision.places}

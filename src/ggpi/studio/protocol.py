@@ -15,7 +15,8 @@ the header with spaces up to a multiple of four bytes, and the arrays that `head
     hello     version, worlds, replay, film           once; film: whether POST /film?token=… makes MP4 of a GIF
     world     everything that the page needs to draw a world
     settings  the settings in force, and the code that does the same: python, command
-    moment    binary: a moment of an episode: place, return, plans; arrays places [n, 2], poses [frames, shapes, 7]
+    moment    binary: a moment of an episode: place, return, plans; arrays places [n, 2], poses [frames, shapes, 7];
+              way: x, y, policy and reward of each of the last steps before it
     rewards   binary: the reward on the map: places [n, 2], values [n], and the size of a cell
     values    binary: V on the map of an agent, in the closed loop; without arrays elsewhere
     tally     how many episodes of each agent have met the reward
@@ -23,7 +24,7 @@ the header with spaces up to a multiple of four bytes, and the arrays that `head
     status    text: what takes long; empty when it is done
     error     text: what was wrong
 
-Of moments and values only the latest is kept for a page that reads slowly.
+Of moments and values only the latest is kept for a page that reads slowly; `way` has the steps that it has missed.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from ggpi.studio.outbox import Frame
 from ggpi.studio.protocol import VERSION
 
-FORMAT = "ggpi studio recording"
+HEAD = {"format": "ggpi studio recording", "version": VERSION}
 
 
 class Recording:
@@ -22,7 +22,7 @@ class Recording:
     def __init__(self, path: Path):
         self._file: IO[str] = path.open("w", encoding="utf-8")
         self._lock, self._begun = threading.Lock(), time.monotonic()
-        self._write({"format": FORMAT, "version": VERSION})
+        self._write(HEAD)
 
     def add(self, page: int, frame: Frame) -> None:
         """One frame of a page."""
@@ -38,11 +38,17 @@ class Recording:
 def read_recording(path: Path) -> list[tuple[float, Frame]]:
     """The frames of the first page of a recording, with their times; says what is wrong with another file."""
     with path.open(encoding="utf-8") as file:
-        first = next(file, "")
-        head = json.loads(first) if first.startswith("{") else {}
-        if head.get("format") != FORMAT or head.get("version") != VERSION:
+        if not _is_recording(file):
             raise ValueError(f"{path} is not a recording of ggpi studio --record, version {VERSION}")
         return list(_frames(path, file))
+
+
+def _is_recording(file: IO[str]) -> bool:
+    """Whether the first line says so."""
+    try:
+        return json.loads(next(file, "")) == HEAD
+    except ValueError:
+        return False
 
 
 def _frames(path: Path, file: IO[str]) -> Iterator[tuple[float, Frame]]:
@@ -52,9 +58,16 @@ def _frames(path: Path, file: IO[str]) -> Iterator[tuple[float, Frame]]:
             return  # the studio was stopped while it wrote
         try:
             held = json.loads(line)
-            frame = held["text"] if "text" in held else base64.b64decode(held["data"])
             page = held["page"] if page is None else page
             if held["page"] == page:
-                yield float(held["time"]), frame
+                yield float(held["time"]), _frame(held)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"line {number} of {path} is damaged") from error
+
+
+def _frame(held: dict[str, Any]) -> Frame:
+    if "data" in held:
+        return base64.b64decode(held["data"], validate=True)
+    if not isinstance(held["text"], str):
+        raise TypeError("text is not text")
+    return held["text"]

@@ -261,16 +261,28 @@ class _Server(uvicorn.Server):
             self.on_ready(self.servers[0].sockets[0].getsockname()[1])
 
 
-def serve(application: FastAPI, host: str, port: int, on_ready: Callable[[int], None]) -> None:
-    """Runs an application until Ctrl-C; `on_ready` is called with the port as soon as it answers."""
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address; raises what says how to choose another."""
+    if not host or not 0 <= port < 2**16:
+        raise ValueError(f"--host is a name or an address, --port from 0 to 65535; got {host!r} and {port}")
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        why = (error.strerror or str(error)).partition(" (while")[0]
+        raise OSError(
+            f"cannot listen on {host}, port {port}: {why.lower()}; see --host and --port"
+        ) from error
+
+
+def serve(application: FastAPI, at: socket.socket, on_ready: Callable[[int], None]) -> None:
+    """Runs an application on a listening socket until Ctrl-C; `on_ready` is called with the port when it answers."""
     settings = uvicorn.Config(
         application,
-        host=host,
-        port=port,
         log_level="warning",
         ws_max_size=LARGEST,
         ws_max_queue=16,
         timeout_graceful_shutdown=2,
         server_header=False,
     )
-    _Server(settings, on_ready).run()
+    _Server(settings, on_ready).run([at])

@@ -102,10 +102,9 @@ class Session:
             case Play():
                 stage.is_playing, stage.due = True, time.monotonic()
             case Pause():
-                stage.is_playing = False
+                stage.pause()
             case Step():
-                stage.is_playing = False
-                stage.move()
+                stage.step()
             case Reset():
                 stage.begin(stage.seed + 1)
             case Put(x, y):

@@ -11,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ggpi._jax.jit import forget
 from ggpi.planning.landmarks import interpolation
 from ggpi.progress import reported
 from ggpi.rewards import as_reward
@@ -26,6 +27,8 @@ from ggpi.switching import compositions
 
 DECIDERS = 4
 """Agents that a page keeps, each for its settings; those that were used last."""
+PROGRAMS = 24
+"""Compiled programs that are kept of each function: every γ and α has its own."""
 
 
 class Stage:
@@ -90,7 +93,7 @@ class Stage:
         }
         if changes.get("planner", PLANNERS[0]) not in PLANNERS:
             raise ValueError(f"the planner is one of {', '.join(PLANNERS)}")
-        settings = replace(self.settings, **changes)
+        settings = usual(world, replace(self.settings, **changes))
         formula = self.formula if message.formula is None else message.formula
         world.reward(formula)
         world.models(settings.gamma, settings.alpha)
@@ -98,8 +101,10 @@ class Stage:
             raise ValueError(
                 "the closed loop needs landmarks, which this world has none of: choose depth 1, 2 or 3"
             )
-        if formula != self.formula or changes:
-            self.is_stale = True
+        if formula != self.formula:
+            self.renew()
+        if (formula, settings) != (self.formula, self.settings):
+            self.is_stale, self.tally = True, _nothing(len(self.episodes))
         self.formula, self.settings = formula, settings
         self.speed = self.speed if message.speed is None else message.speed
         self.repeat = self.repeat if message.repeat is None else message.repeat
@@ -110,6 +115,12 @@ class Stage:
             reward = world.reward(formula)
             self.deciders.update(lambda made: made.with_reward(reward))
         self.tell_settings()
+
+    def renew(self) -> None:
+        """Another reward is another task: new episodes, from where the agents are."""
+        for episode in self.episodes:
+            if not episode.body.has_ended:
+                episode.restart()
 
     def tell_settings(self) -> None:
         """The settings in force, and the code that does the same."""
@@ -137,7 +148,7 @@ class Stage:
         depths = [self.settings.depth] + [self.second] * (self.second >= 0)
         self.episodes = [Episode(world, world.body(seed), seed, i) for i in range(len(depths))]
         if len(self.tally) != len(depths) or seed == 0:
-            self.tally = [{"reached": 0, "episodes": 0} for _ in depths]
+            self.tally = _nothing(len(depths))
         self.is_stale = True
         self.tell_settings()
 
@@ -176,6 +187,18 @@ class Stage:
         elif self.is_playing and self.episodes and time.monotonic() >= self.due:
             self.move()
 
+    def pause(self) -> None:
+        """The agents stop; from now on the code plans for where they are."""
+        self.is_playing = False
+        if self.episodes:
+            self.tell_settings()
+
+    def step(self) -> None:
+        """One step of agents that stand still."""
+        self.is_playing = False
+        self.move()
+        self.tell_settings()
+
     def move(self) -> None:
         """One step of every agent, and its next plan."""
         world, begun = self.opened(), time.monotonic()
@@ -199,6 +222,8 @@ class Stage:
         self.say("tally", tally=self.tally)
         if self.repeat:
             self.begin(self.seed + 1)
+        elif all(episode.body.has_ended for episode in self.episodes):
+            self.pause()
 
     def show(self, agent: int, episode: Episode, chosen: Decider) -> None:
         """A moment of an agent's episode, after a new decision in it."""
@@ -251,6 +276,18 @@ class Stage:
         self.say("status", text="")
 
 
+def usual(world: World, settings: Settings) -> Settings:
+    """The same settings, with None for the γ and the α that the models were made for."""
+    own = world.ghms
+    gamma = None if settings.gamma == own.gamma else settings.gamma
+    return replace(settings, gamma=gamma, alpha=None if settings.alpha == own.alphas[0] else settings.alpha)
+
+
+def _nothing(agents: int) -> list[dict[str, int]]:
+    """The successes of agents before their first episode."""
+    return [{"reached": 0, "episodes": 0} for _ in range(agents)]
+
+
 def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) -> Decider:
     """An agent whose programs are compiled; of pages that want the same settings, one compiles and the others wait."""
     with cores.in_turn(world.turns[hash(settings) % len(world.turns)]):
@@ -259,6 +296,7 @@ def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) 
             made = decider(world, settings, world.reward(formula))
             decide(made, world, state, key=random_key(0, 0, 0))
             world.agents.put(settings, made)
+            forget(but=PROGRAMS)
             _return_memory()
     return made.with_reward(world.reward(formula))
 

@@ -24,6 +24,7 @@ from ggpi.planning.graph_building import jumpy_graph
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.rewards import Formula, Reward, read_formula
 from ggpi.studio.bodies import Body
+from ggpi.studio.cores import in_turn
 from ggpi.studio.latest import Latest
 from ggpi.types import Numbers
 
@@ -34,6 +35,8 @@ AGENTS = 6
 """Agents that a world keeps, each for its settings, with their compiled programs."""
 GRAPHS = 4
 """Graphs of the closed loop that are kept, each for one γ and α."""
+LARGEST_GAMMA = 0.99
+"""That the page offers for exact models."""
 RASTER = 48
 """Cells of a map of values along its longer side."""
 
@@ -149,7 +152,7 @@ class World:
         """Jumps between landmarks, made once for all sessions; the graphs that were used last are kept."""
         if self.landmarks is None:
             raise ValueError("this world has no landmarks for the closed loop; choose a depth of 1, 2 or 3")
-        with self._lock:
+        with in_turn(self._lock):
             if (found := self._graphs.get((ghms.gamma, alpha))) is None:
                 states = self.landmarks()
                 count = min(self.num_landmarks, len(np.unique(states, axis=0)))
@@ -160,14 +163,20 @@ class World:
 
     @cached_property
     def raster(self) -> tuple[np.ndarray, float]:
-        """States at rest on a regular grid over the map, where they are possible, and the size of a cell."""
+        """States at rest on a regular grid over the map, where they are possible, and the size of a cell.
+
+        Where an agent cannot be put anywhere, states of the data take the place of the grid.
+        """
         x0, y0, x1, y1 = self.bounds
         if self.places is not None:
             return np.arange(len(self.places)), 1.0
         step = max(x1 - x0, y1 - y0) / RASTER
+        if self.at is None:
+            states = np.zeros((0, len(self.names)), np.float32) if self.landmarks is None else self.landmarks()
+            return states[:: max(len(states) // RASTER**2, 1)], step
         columns, rows = max(round((x1 - x0) / step), 1), max(round((y1 - y0) / step), 1)
         x, y = (np.arange(columns) + 0.5) * step + x0, (np.arange(rows) + 0.5) * step + y0
-        found = [self.at(float(a), float(b)) if self.at else None for b in y for a in x]
+        found = [self.at(float(a), float(b)) for b in y for a in x]
         states = np.array([state for state in found if state is not None], np.float32)
         return states.reshape(-1, len(self.names)), step
 
@@ -187,6 +196,7 @@ def about(world: World) -> dict[str, Any]:
         "gamma": ghms.gamma,
         "alphas": ghms.alphas,
         "free": is_free,
+        "largest": LARGEST_GAMMA if ghms.network is None else ghms.network.largest,
         "seconds": world.seconds,
         "max_steps": world.max_steps,
         "closed_loop": world.landmarks is not None,

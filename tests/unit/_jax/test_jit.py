@@ -74,6 +74,19 @@ def test_the_latest_programs_are_kept(monkeypatch):
     assert len(paid.programs) == 2
 
 
+def test_programs_are_forgotten_but_for_the_latest():
+    scaled = compiling.jit(lambda x, by: x * by)
+    for by in (1, 2, 3, 1):
+        scaled(jnp.ones(()), by)
+    gone = [weakref.ref(program) for program in scaled.programs._held.values()]
+    compiling.forget(but=10)
+    assert len(scaled.programs) == 3
+    compiling.forget(but=1)
+    gc.collect()
+    assert [program() is None for program in gone] == [True, True, False]
+    assert scaled(jnp.ones(()), 2) == 2
+
+
 def test_numbers_of_different_types_have_different_programs():
     halved = compiling.jit(lambda x, by: x // by)
     assert halved(jnp.asarray(5), 2).dtype == jnp.int32

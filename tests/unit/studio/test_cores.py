@@ -52,6 +52,32 @@ def test_who_waits_for_another_keeps_no_core(one_core):
     assert order == ["first", "second"] and one_core.acquire(blocking=False)
 
 
+@pytest.mark.parametrize("missing", ["lock", "core"])
+def test_a_page_that_has_gone_waits_no_longer(one_core, missing):
+    """It waits for a lock, or has got the lock and waits for a core: it leaves both to others."""
+    lock, waits, over, done = threading.Lock(), threading.Event(), threading.Event(), []
+
+    def task():
+        waits.set()
+        with cores.in_turn(lock):
+            done.append(1)
+
+    lock.acquire()
+    thread = started(lambda: cores.work(task, over.is_set))
+    assert waits.wait(PATIENCE) and one_core.acquire(timeout=PATIENCE)
+    if missing == "core":
+        lock.release()
+        while lock.acquire(blocking=False):  # until the thread has it
+            lock.release()
+    over.set()
+    thread.join(PATIENCE)
+    assert not thread.is_alive() and not done
+    if missing == "core":
+        assert lock.acquire(timeout=PATIENCE)
+    one_core.release()
+    assert one_core.acquire(blocking=False)
+
+
 def test_messages_of_a_page_that_has_gone_are_not_answered():
     """It leaves while the first of many is answered: the others are dropped."""
 

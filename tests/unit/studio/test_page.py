@@ -1,5 +1,6 @@
 """The page in a real browser, Debian's Chromium: what one clicks is planned for, at any width, and for everyone."""
 
+import itertools
 import threading
 from pathlib import Path
 
@@ -122,6 +123,64 @@ def test_two_agents_side_by_side(page):
     assert third.text.startswith(page.ask("studio.world.policies")[plan[0]])
 
 
+def test_both_agents_have_their_plans(page):
+    assert not page.find("#plans-1").is_displayed()
+    page.browser.execute_script("second.value = '1'; second.onchange()")
+    page.wait("document.querySelectorAll('#plans-1 .row').length === 4")
+    assert page.find("#summary-1").text.startswith("right: 4 plans")
+    assert page.find("#summary").text.startswith("left: 16 plans")
+    ActionChains(page.browser).move_to_element(page.find("#plans-1 .row:nth-child(3)")).perform()
+    page.wait("studio.maps[1].scene.selected > 0 && studio.maps[0].scene.selected === 0")
+
+
+def test_a_shape_stays_under_the_pointer(page):
+    """Answers of the server to earlier places do not move it back, and letters are not lost while one types."""
+    canvas = page.find("#map-0")
+    x, y = page.ask("studio.maps[0].toScreen([9, 7])")
+    chain = ActionChains(page.browser, duration=0)
+    half = canvas.size["width"] / 2, canvas.size["height"] / 2
+    chain.move_to_element_with_offset(canvas, round(x - half[0]), round(y - half[1])).click_and_hold()
+    for _ in range(60):
+        chain.move_by_offset(-3, 1).pause(0.013)
+    chain.release().perform()
+    (dx, dy), scale = (-180, 60), page.ask("studio.maps[0].scale[0]")
+    page.wait(
+        "studio.settings.formula === studio.shapes.map(({ numbers: n }) => `disc(${n[0].toPrecision(4) * 1}, "
+        "${n[1].toPrecision(4) * 1}, ${n[2]})`)[0]"
+    )
+    found = page.ask("studio.shapes[0].numbers")
+    assert found == pytest.approx([9 + dx / scale, 7 - dy / scale, 1.6], abs=0.01)
+    text = "-0.01*abs(x-1)-0.02*abs(y-2)"
+    for letter in text:
+        page.find("#formula").send_keys(letter)
+    page.wait(f"studio.settings.formula.endsWith('({text})')")
+
+
+def test_steps_that_were_not_sent_are_filled_in(page):
+    """As if the page had been busy during steps 1 to 3: their places are on the trail, without plans."""
+    for t in (1, 2, 3, 4):
+        page.click("#step")
+        page.wait(f"studio.agents[0].moments.at(-1).t === {t}")
+    page.browser.execute_script("studio.agents[0].moments.splice(1)")
+    page.click("#step")
+    page.wait("studio.agents[0].moments.at(-1).t === 5")
+    assert page.ask("studio.agents[0].moments.map(({ t }) => t)") == [0, 1, 2, 3, 4, 5]
+    places = page.ask("studio.agents[0].moments.map(({ place }) => place)")
+    assert all(abs(a[0] - b[0]) + abs(a[1] - b[1]) <= 1 for a, b in itertools.pairwise(places))
+    assert page.ask("studio.agents[0].moments.map(({ isMissed }) => Boolean(isMissed))") == [
+        *(False, True, True, True, True, False)
+    ]
+    page.browser.execute_script("moment.value = 2; moment.oninput()")
+    page.wait("document.getElementById('summary').textContent.includes('not sent')")
+
+
+def test_plans_that_were_dropped_are_pale(page):
+    page.browser.execute_script("planner.value = 'halving'; planner.onchange()")
+    page.wait("studio.agents[0].moments.at(-1).survivors.length > 0")
+    page.wait("document.querySelectorAll('#plans .row.out').length === 14")
+    assert "dropped" in page.find("#plans .row.out").get_attribute("aria-label")
+
+
 def test_a_moment_is_chosen_on_the_strip(page):
     for t in (1, 2, 3):
         page.click("#step")
@@ -169,6 +228,12 @@ def test_the_address_holds_everything(page):
     assert page.ask("studio.shapes.length") == 1
     assert page.find("#world").get_attribute("value") == "point-mass"
     assert "ggpi play point-mass-ghms" in page.find("#command").get_attribute("textContent")
+
+
+def test_an_address_may_leave_settings_out(page):
+    page.load("#world=point-mass&depth=1")
+    page.wait("studio.settings.depth === 1")
+    assert page.formula == "disc(0.6, 0.6, 0.2)" and page.ask("studio.settings.samples") == 100
 
 
 def test_a_mistake_in_a_formula_is_shown_and_forgotten(page):
@@ -235,6 +300,47 @@ def test_it_fits_a_phone(page):
         )
         assert small == []
     finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_fingers_draw_and_zoom(page):
+    """One finger draws; two zoom, and leave rewards and the agent where they are, whatever the tool."""
+    metrics = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+
+    def touch(kind, *places):
+        box = page.ask("document.getElementById('map-0').getBoundingClientRect()")
+        points = [{"x": box["x"] + x, "y": box["y"] + y, "id": i} for i, (x, y) in enumerate(places)]
+        page.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    try:
+        page.load()
+        count = page.ask("studio.shapes.length")
+        x, y = page.ask("studio.maps[0].toScreen([2, 10])")
+        touch("touchStart", (x, y))
+        touch("touchMove", (x + 20, y))
+        touch("touchEnd")
+        page.wait(f"studio.shapes.length === {count + 1}")
+        assert page.ask("studio.shapes.at(-1).numbers[2] * studio.maps[0].scale[0]") == pytest.approx(
+            20, abs=1
+        )
+        for tool in ("erase", "put", "disc"):
+            page.click(f'[data-tool="{tool}"]')
+            zoom, moments = page.ask("studio.maps[0].view.zoom"), page.ask("studio.agents[0].moments.length")
+            x, y = page.ask("studio.maps[0].toScreen([2, 10])")
+            touch("touchStart", (x, y))
+            touch("touchStart", (x, y), (x + 40, y))
+            touch("touchMove", (x - 5, y), (x + 55, y))
+            touch("touchEnd", (x - 5, y))
+            touch("touchMove", (x - 9, y))
+            touch("touchEnd")
+            assert page.ask("studio.maps[0].view.zoom") == pytest.approx(1.5 * zoom, rel=0.05)
+            assert page.ask("studio.shapes.length") == count + 1
+            assert page.ask("studio.agents[0].moments.length") == moments
+            page.click("#fit")
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
         page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 

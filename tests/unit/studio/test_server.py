@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ggpi.studio.catalogue import directory
 from ggpi.studio.protocol import VERSION
+from ggpi.studio.server import listening
 
 from .conftest import PATIENCE, TOKEN, connected, running
 
@@ -343,11 +344,44 @@ def test_recordings_are_replayed(tmp_path):
         assert client.until("moment", lambda frame: frame["t"] == 1)
 
 
-def test_other_files_are_not_recordings(tmp_path):
+HEAD = b'{"format": "ggpi studio recording", "version": 1}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"words\n", "not a recording"),
+        (b"", "not a recording"),
+        (b"{words\n", "not a recording"),
+        (b"[1]\n", "not a recording"),
+        (b"\xff\xfe\x00", "not a recording"),
+        (HEAD.replace(b"1", b"2"), "not a recording"),
+        (HEAD + b"words\n", "line 2 of .* is damaged"),
+        (HEAD + b"3\n", "line 2 of .* is damaged"),
+        (HEAD + b'{"time": 1, "page": 0, "text": "{}"}\n{"time": 1, "page": 0, "text": 5}\n', "line 3 of"),
+        (HEAD + b'{"time": 1, "page": 0, "data": "?"}\n', "line 2 of"),
+        (HEAD + b'{"time": "?", "page": 0, "text": "{}"}\n', "line 2 of"),
+    ],
+)
+def test_other_files_are_not_recordings(tmp_path, content, words):
     file = tmp_path / "other.txt"
-    file.write_text("words\n")
-    with pytest.raises(ValueError, match="not a recording"), running(replay=file):
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=words), running(replay=file):
         pass
+
+
+def test_an_address_that_cannot_be_listened_at():
+    with listening("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            OSError, match=f"cannot listen on 127.0.0.1, port {port}: .* see --host and --port"
+        ):
+            listening("127.0.0.1", port)
+    with pytest.raises(OSError, match="cannot listen on 203"):
+        listening("203.0.113.1", 0)
+    for host, wrong in (("", 0), ("127.0.0.1", -1), ("127.0.0.1", 2**16)):
+        with pytest.raises(ValueError, match="--port from 0 to 65535"):
+            listening(host, wrong)
 
 
 def test_a_world_that_cannot_be_made_is_an_error():

@@ -1,11 +1,13 @@
 """What a page keeps: values of each agent, a few agents and graphs, and no program is compiled twice at once."""
 
+import json
 import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from ggpi.evaluation import queries
 from ggpi.planning.jumpy_graph import JumpyGraph
 from ggpi.studio import stage as stages
 from ggpi.studio import worlds
@@ -23,6 +25,11 @@ class Sent(Outbox):
 
     def put(self, frame, kind=None):
         self.frames.append(frame)
+
+    def last(self, kind):
+        """The latest frame of text of a kind."""
+        texts = [json.loads(frame) for frame in self.frames if isinstance(frame, str)]
+        return next(text for text in reversed(texts) if text["type"] == kind)
 
     def values(self):
         """The latest values of each agent: the names of their arrays."""
@@ -45,6 +52,66 @@ def test_values_are_of_the_agent_in_the_closed_loop(stage):
     stage.change(Change(depth=1, second=0))
     stage.plan_and_move()
     assert [len(stage.outbox.values()[agent]) for agent in (0, 1)] == [0, 2]
+
+
+def test_another_reward_is_another_episode_from_where_the_agent_is(stage):
+    """Success is counted again, and what was met before does not count."""
+    stage.change(Change(formula="disc(4, 2, 0.6)", depth=1, samples=5))
+    stage.step()
+    (episode,) = stage.episodes
+    assert episode.t == episode.reached == 1 and stage.tally == [{"reached": 1, "episodes": 1}]
+    stage.change(Change(formula="disc(4, 2, 0.6)", speed=2.0))
+    assert episode.t == 1 and stage.tally == [{"reached": 1, "episodes": 1}]
+    stage.change(Change(formula="disc(5, 2, 0.6)"))
+    assert (episode.t, episode.reached, episode.total) == (0, None, 0.0)
+    assert stage.tally == [{"reached": 0, "episodes": 0}]
+    assert stage.world.place(episode.body.state).tolist() == [4, 2]
+    stage.step()
+    assert episode.reached == 1 and stage.tally == [{"reached": 1, "episodes": 1}]
+    stage.change(Change(samples=6))
+    assert episode.t == 1 and stage.tally == [{"reached": 0, "episodes": 0}]
+
+
+def test_the_code_is_of_where_agents_stopped(stage):
+    stage.change(Change(formula="disc(11, 2, 0.6)", depth=1, samples=20))
+    for stop in (stage.step, stage.pause):
+        stage.is_playing = True
+        stage.move()
+        stop()
+        (episode,) = stage.episodes
+        assert f"state    = {int(episode.body.state)}\n" in stage.outbox.last("settings")["python"]
+        assert not stage.is_playing
+
+
+def test_steps_that_a_page_may_have_missed_are_sent_again(stage):
+    stage.change(Change(formula="disc(11, 2, 0.6)", depth=1, samples=20))
+    for t in range(4):
+        header, _ = stage.episodes[0].moment() if t else ({"way": []}, None)
+        assert [(x, y) for x, y, *_ in header["way"]] == [(3 + k, 2) for k in range(t)]
+        stage.move()
+    moments = [read_binary(frame)[0] for frame in stage.outbox.frames if isinstance(frame, bytes)]
+    policies = [moment["policy"] for moment in moments if moment["type"] == "moment"]
+    assert [policy for *_, policy, _ in header["way"]] == policies[:3]
+
+
+def test_an_episode_that_the_environment_ended_is_not_played_on(stage):
+    stage.change(Change(depth=1, samples=5))
+    stage.episodes[0].body.has_ended, stage.is_playing = True, True
+    stage.move()
+    assert not stage.is_playing and stage.tally == [{"reached": 0, "episodes": 1}]
+    stage.change(Change(formula="x"))
+    assert stage.episodes[0].is_counted
+
+
+def test_the_settings_of_the_models_are_the_usual_ones(stage):
+    """A link holds γ and α: it takes the agent that is compiled already."""
+    own, before = stage.world.ghms, stage.settings
+    stage.change(Change(gamma=own.gamma, alpha=own.alphas[0]))
+    assert stage.settings == before
+    stage.change(Change(gamma=0.5, alpha=0.5))
+    assert (stage.settings.gamma, stage.settings.alpha) == (0.5, 0.5)
+    stage.change(Change(gamma=own.gamma))
+    assert (stage.settings.gamma, stage.settings.alpha) == (None, 0.5)
 
 
 def test_a_page_keeps_the_agents_that_it_used_last(stage, monkeypatch):
@@ -100,6 +167,16 @@ def test_one_page_prepares_and_the_others_take_it(monkeypatch):
     for formula, made in found.items():
         expected = world.reward_at(formula, np.arange(104))
         np.testing.assert_allclose(made.agent.reward.values, expected)
+
+
+def test_programs_of_earlier_settings_are_forgotten(stage, monkeypatch):
+    """Every γ is compiled for; a page whose slider moves for long does not fill the memory."""
+    monkeypatch.setattr(stages, "PROGRAMS", 2)
+    for gamma in (0.5, 0.6, 0.7, 0.8):
+        stage.change(Change(gamma=gamma, depth=1, samples=2))
+        stage.plan_and_move()
+    assert len(queries._compiled.programs) <= 2
+    assert stage.outbox.last("settings")["gamma"] == 0.8
 
 
 def test_the_first_world_is_prepared_before_a_page_is_open(monkeypatch):

@@ -7,15 +7,17 @@ export function linkFields({ world, settings, shapes, formula }) {
   const { depth, second, planner, samples, gamma, alpha, speed, repeat } = settings ?? {};
   const fields = new URLSearchParams({ world: world.name, reward: toText(shapes, formula) });
   for (const [name, value] of Object.entries({ depth, second, planner, samples })) if (value !== undefined) fields.set(name, value);
-  if (world.free && gamma) { fields.set("gamma", gamma); fields.set("alpha", alpha); }
+  if (world.free && gamma) fields.set("gamma", gamma);
+  if ((world.free || world.alphas.length > 1) && alpha) fields.set("alpha", alpha);
   if (speed !== undefined && speed !== 1) fields.set("speed", speed);
   if (repeat) fields.set("repeat", 1);
   return fields;
 }
 
-// The message that makes the same settings.
+// The message that makes the same settings; those that a link leaves out stay as the world has them.
 export function changeOf(fields) {
-  const change = { formula: fields.get("reward") };
+  const change = {};
+  if (fields.has("reward")) change.formula = fields.get("reward");
   for (const name of NUMBERS) if (fields.has(name) && Number.isFinite(Number(fields.get(name)))) change[name] = Number(fields.get(name));
   if (fields.has("planner")) change.planner = fields.get("planner");
   if (fields.has("repeat")) change.repeat = fields.get("repeat") === "1";

@@ -38,6 +38,7 @@ export class Body {
 
   // Rewards lie on the floor.
   paint(shapes) {
+    for (const { geometry, material } of this.targets.children) { geometry.dispose(); material.dispose(); }
     this.targets.clear();
     for (const { kind, sign, numbers: n } of shapes) {
       const material = new THREE.MeshBasicMaterial({ color: sign > 0 ? POSITIVE : NEGATIVE, transparent: true, opacity: 0.35 });
@@ -57,19 +58,23 @@ export class Body {
     this.frames = Array.from({ length: frames }, (_, i) => poses.subarray(i * one, (i + 1) * one));
     this.begun = performance.now();
     this.each = 1000 * seconds / frames;
+    if (!this.isMoving) this.seen = this.begun;
     if (!this.isMoving) { this.isMoving = true; requestAnimationFrame(() => this.animate()); }
   }
 
+  // Until the last pose is shown and the camera, which follows within a quarter of a second, is there.
   animate() {
-    const at = Math.min(Math.floor((performance.now() - this.begun) / this.each), this.frames.length - 1);
+    const now = performance.now(), at = Math.min(Math.floor((now - this.begun) / this.each), this.frames.length - 1);
     const frame = this.frames[at];
     this.parts?.forEach((part, i) => {
       part.position.set(frame[7 * i], frame[7 * i + 1], frame[7 * i + 2]);
       part.quaternion.set(frame[7 * i + 4], frame[7 * i + 5], frame[7 * i + 6], frame[7 * i + 3]);
     });
-    if (this.parts) this.focus.lerp(this.parts[0].position, 0.2);
+    const goal = this.parts?.[0].position ?? this.focus;
+    this.focus.lerp(goal, 1 - Math.exp((this.seen - now) / 250));
+    this.seen = now;
     this.render();
-    if (at < this.frames.length - 1) requestAnimationFrame(() => this.animate());
+    if (at < this.frames.length - 1 || this.focus.distanceTo(goal) > 0.01) requestAnimationFrame(() => this.animate());
     else this.isMoving = false;
   }
 

@@ -65,7 +65,8 @@ export function showDiagnosed(host, answer, { policies: names, grid: isGrid, axe
 const scattered = (places) => places.map((x, i) => x + 0.32 * (i % 2 ? Math.cos(7.7 * i) : Math.sin(12.9 * i)));
 
 function drawClouds(canvas, places, count, tone, axes, least) {
-  const ratio = window.devicePixelRatio || 1, size = canvas.clientWidth, pen = canvas.getContext("2d"), ink = theme();
+  const grown = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15, ratio = grown * (window.devicePixelRatio || 1);
+  const size = canvas.clientWidth / grown, pen = canvas.getContext("2d"), ink = theme();
   if (!size) return;
   canvas.width = canvas.height = size * ratio;
   pen.scale(ratio, ratio);

@@ -17,7 +17,7 @@ export function png(map) {
 
 export function svg(host) {
   const copy = host.querySelector("svg").cloneNode(true), [, , width, height] = copy.getAttribute("viewBox").split(" "), style = document.createElementNS("http://www.w3.org/2000/svg", "style");
-  style.textContent = "text{font:12.5px sans-serif;fill:#1f2328}.faint{fill:#59616b}.link{fill:none;stroke:#8a929c}.whisker{stroke:#1f2328}.back{fill:none}";
+  style.textContent = "text{font:12.5px sans-serif;fill:#1f2328}.faint{fill:#59616b}.link{fill:none;stroke:#8a929c}.whisker{stroke:#1f2328}.back{fill:none}.out text{fill:#59616b}.out .bar{opacity:.25}";
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
   copy.prepend(style);

@@ -23,8 +23,7 @@ export function listen(map, app) {
     const at = map.toPlane(place(event)), grabbed = hit(at);
     if (event.button === 1 || event.shiftKey || app.tool === "pan") gesture = { kind: "pan", last: place(event) };
     else if (app.isReplay) gesture = null;
-    else if (app.tool === "erase") { gesture = { kind: "erase" }; erase(at); }
-    else if (app.tool === "put") { gesture = null; app.put(at); }
+    else if (app.tool === "erase" || app.tool === "put") gesture = { kind: app.tool, from: at };  // a second finger may follow
     else if (grabbed >= 0) gesture = { kind: "move", index: grabbed, last: at };
     else { gesture = { kind: "draw", from: at }; map.draft = drawn(app.tool, app.sign, at, at, view.span); redraw(); }
   });
@@ -34,7 +33,7 @@ export function listen(map, app) {
     const before = [...pointers.values()], now = place(event);
     pointers.set(event.pointerId, now);
     const at = map.toPlane(now);
-    if (gesture?.kind === "pinch") pinch(before, [...pointers.values()]);
+    if (gesture?.kind === "pinch" && pointers.size > 1) pinch(before, [...pointers.values()]);
     else if (gesture?.kind === "pan") pan(now);
     else if (gesture?.kind === "erase") erase(at);
     else if (gesture?.kind === "move") {
@@ -47,12 +46,14 @@ export function listen(map, app) {
 
   function finish(event) {
     pointers.delete(event.pointerId);
+    if (gesture?.kind === "erase") erase(gesture.from);
+    if (gesture?.kind === "put") app.put(gesture.from);
     if (gesture?.kind === "draw" && map.draft) { app.shapes.push(map.draft); map.draft = null; app.rewardChanged(); }
     if (!pointers.size) gesture = null;
     redraw();
   }
   canvas.addEventListener("pointerup", finish);
-  canvas.addEventListener("pointercancel", (event) => { map.draft = null; finish(event); });
+  canvas.addEventListener("pointercancel", (event) => { gesture = map.draft = null; finish(event); });
 
   function pan(now) {
     const [sx, sy] = map.scale, { last } = gesture;

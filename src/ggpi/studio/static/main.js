@@ -53,6 +53,7 @@ function opened(world) {
   app.scrub = null;
   app.isOpening = false;
   Object.assign(app, { settings: null, shapes: [], formula: "" });
+  sent = [];
   $("formula").value = "";
   $("world").value = world.name;
   $("names").textContent = world.names.length > 8 ? `${world.names.slice(0, 6).join(", ")}, …` : world.names.join(", ");
@@ -63,22 +64,23 @@ function opened(world) {
   document.querySelector('[data-tool="put"]').disabled = !world.put;
   $("diagnose").disabled = !world.simulator;
   $("no-simulator").hidden = world.simulator;
+  $("gamma").max = Math.max(world.largest, world.gamma);
   for (const [id, isFree] of [["gamma", world.free], ["alpha", world.free || world.alphas.length > 1]]) { $(id).disabled = !isFree; $(id).closest(".field").toggleAttribute("data-fixed", !isFree); $(id).title = isFree ? "" : "fixed by the models"; }
   for (const host of ["explained", "diagnosed"]) $(host).replaceChildren();
   view.fit(world.bounds);
   for (const map of app.maps) map.scene = { walls: world.walls, shapes: app.shapes, trail: [], axes: world.axes, isGrid: world.grid, isBounded: world.put && !world.geometry, isAlike: world.put };
   document.title = `${world.title} · ggpi studio`;
-  const fields = app.wanted;
+  const wanted = changeOf(app.wanted ?? new URLSearchParams());
   app.wanted = null;
-  if (fields?.has("reward")) link.send("change", changeOf(fields));
+  if (Object.keys(wanted).length) link.send("change", wanted);
   if (world.geometry) openBody(world); else app.body = null;
   arrange();
 }
 
 function settled(settings) {
-  const first = !app.settings || app.settings.formula !== settings.formula;
+  const isOwn = forgotten(settings.formula), isNew = app.settings?.formula !== settings.formula;
   app.settings = settings;
-  if (first && toText(app.shapes, app.formula) !== settings.formula) {
+  if (isNew && !isOwn) {
     ({ shapes: app.shapes, formula: app.formula } = fromText(settings.formula));
     if (document.activeElement !== $("formula")) $("formula").value = app.formula;
   }
@@ -109,16 +111,27 @@ function asBefore() {
 function moved(moment) {
   const agent = (app.agents[moment.agent] ??= { moments: [] });
   if (moment.t === 0 || (agent.moments.length && moment.t < agent.moments.at(-1).t)) agent.moments = [];
+  missed(agent.moments, moment);
   const i = agent.moments.findLastIndex(({ t }) => t === moment.t);
   if (i >= 0) agent.moments[i] = moment; else agent.moments.push(moment);
-  if (agent.moments.length > KEPT) agent.moments.shift();
+  agent.moments.splice(0, Math.max(agent.moments.length - KEPT, 0));
   agent.isLive = true;
   if (moment.agent === 0) pace(moment);
+  if (!app.settings?.repeat && app.agents.every(({ moments }) => moments.at(-1)?.ended)) playing(false);
   if (app.scrub !== null && app.isPlaying) app.scrub = null;
   showTally(moment.tally);
   if (moment.agent === 0 && app.body && moment.poses) app.body.move(moment.poses, moment.posesShape, moment.policy, moment.t ? app.world.seconds / Math.max(app.settings.speed || 4, 0.1) : 0.01);
   app.selected[moment.agent] = 0;
   show();
+}
+
+// Moments that the server has dropped because this page was busy: where the agent was, without its plans.
+function missed(moments, { t, way = [] }) {
+  const first = (moments.at(-1)?.t ?? -1) + 1;
+  for (let k = Math.max(first, t - way.length); k < t; k++) {
+    const [x, y, policy, reward] = way[way.length - t + k], plan = { policies: [policy], nodes: [], value: null, stderr: null, chosen: true };
+    moments.push({ t: k, place: [x, y], policy, reward, return: null, reached: null, isMissed: true, plans: [plan], count: 0, nodes: [], places: [], draws: 0, survivors: [] });
+  }
 }
 
 // ---- pictures
@@ -129,22 +142,29 @@ function arrange() {
   $("why-1").hidden = count < 2 || $("why").hidden;
   $("why").textContent = count < 2 ? "Why here?" : "Why left?";
   $("view-body").hidden = !hasBody;
+  if (app.body) $("caption-body").textContent = `${count < 2 ? "The ant" : "The ant of the left agent"}. Drag to turn.`;
   $("views").dataset.count = count + Number(hasBody);
   app.agents.length = Math.min(app.agents.length, count);
   show();
 }
 
+let body = null;
 async function openBody(world) {
   try {
     const { Body } = await import("./ant.js");
-    app.body ??= new Body($("body"));
+    if (app.world !== world) return;
+    app.body = body ??= new Body($("body"));
     app.body.build(world.geometry, document.documentElement.dataset.theme === "dark");
     app.body.paint(app.shapes);
-    const now = app.agents[0]?.moments.at(-1);
-    if (now?.poses) app.body.move(now.poses, now.posesShape, now.policy, 0.01);
+    pose(app.agents[0]?.moments.at(-1));
   } catch (error) {
     $("caption-body").textContent = `No three-dimensional view here: ${error.message}`;
   }
+}
+
+// The ant at a moment that is not now.
+function pose(moment) {
+  if (moment?.poses) app.body?.move(moment.poses, moment.posesShape, moment.policy, 0.01);
 }
 
 let isDue = false;
@@ -165,12 +185,28 @@ function paint() {
   strip(moments);
   $("empty").hidden = Boolean(app.shapes.length || app.formula.trim()) || !app.world;
   $("empty").textContent = "Click or drag on the map to paint a reward.";
+  app.maps.forEach((map, i) => tree(map, i));
+  if (now && !app.isPlaying) speak(now);
+}
+
+// The plans of an agent, at the moment that its map shows.
+function tree(map, i) {
+  const now = app.agents[i] && map.scene.moment, host = $(i ? "plans-1" : "plans"), summary = $(i ? "summary-1" : "summary");
+  host.hidden = summary.hidden = !now;
   if (!now) return;
+  const whose = app.agents.length > 1 ? (i ? "right: " : "left: ") : "";
+  summary.textContent = whose + (now.isMissed ? "the plans of this step were not sent, as the page was busy" : figures(now));
+  drawPlans(host, now, app.world.policies, app.selected[i], (k) => {
+    app.selected[i] = map.scene.selected = k;
+    for (const [r, row] of [...host.querySelectorAll(".row")].entries()) row.toggleAttribute("data-selected", rowOf(now, r) === k);
+    map.draw();
+  });
+}
+
+function figures(now) {
   const everyZero = now.plans.every(({ value }) => value === 0);
   const rounds = now.survivors.length ? ` · survivors ${now.survivors.join(", ")}` : "";
-  $("summary").textContent = `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
-  drawPlans($("plans"), now, app.world.policies, app.selected[0], (i) => { app.selected[0] = i; for (const [k, row] of [...$("plans").querySelectorAll(".row")].entries()) row.toggleAttribute("data-selected", rowOf(now, k) === i); app.maps[0].scene.selected = i; app.maps[0].draw(); });
-  if (!app.isPlaying) speak(now);
+  return `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
 }
 
 // The plan in row k of the tree, which is grouped by first policies.
@@ -183,7 +219,8 @@ function rowOf(moment, k) {
 function caption(moment, i) {
   const depth = i ? app.settings.second : app.settings.depth, plan = moment.plans[0];
   const met = moment.reached === null ? "" : ` · reward met in step ${moment.reached}`;
-  return `${depth ? `depth ${depth}` : "closed loop"} · step ${moment.t} · ${named(plan.policies, app.world.policies)} · return ${said(moment.return)}${met}`;
+  const ended = moment.ended ? " · ended" : "";
+  return `${depth ? `depth ${depth}` : "closed loop"} · step ${moment.t} · ${named(plan.policies, app.world.policies)} · return ${said(moment.return)}${met}${ended}`;
 }
 
 function strip(moments) {
@@ -228,12 +265,19 @@ function speak(moment) {
 
 // ---- what one clicks
 
-let timer = null;
+// Formulas that were sent and are not in force yet. Their answers are late: the page may have a newer one by now.
+let sent = [], timer = null;
+function forgotten(formula) {
+  const i = sent.indexOf(formula);
+  sent.splice(0, i + 1);
+  return i >= 0;
+}
+
 function rewardChanged() {
   app.body?.paint(app.shapes);
   show();
   if (timer || app.isOpening) return;
-  timer = setTimeout(() => { timer = null; link.send("change", { formula: toText(app.shapes, app.formula) }); }, 45);
+  timer = setTimeout(() => { timer = null; sent.push(toText(app.shapes, app.formula)); link.send("change", { formula: sent.at(-1) }); }, 45);
 }
 
 function busy(text) {
@@ -274,6 +318,7 @@ function scrubTo(i) {
   if (app.isPlaying) toggle();
   app.scrub = Math.max(0, Math.min(i, last));
   app.selected = [0, 0];
+  pose(app.agents[0]?.moments[app.scrub]);
   show();
 }
 

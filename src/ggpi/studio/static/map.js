@@ -1,7 +1,8 @@
 // A map: walls, rewards, values, clouds of sampled states, the plan, and the agent with its trail.
 import { NEGATIVE, POSITIVE, colour, heat, theme } from "./palette.js";
+import { said } from "./plans.js";
 
-const MARGIN = 18;
+const SIDE = 30, ENDS = 26;
 
 export class View {
   // What the maps of all agents share: which part of the plane is shown.
@@ -33,7 +34,7 @@ export class Map {
 
   // Pixels per unit on both axes; a plane of unlike coordinates is stretched to fill the canvas.
   get scale() {
-    const { bounds, zoom } = this.view, width = this.width - 2 * MARGIN, height = this.height - 2 * MARGIN;
+    const { bounds, zoom } = this.view, width = this.width - 2 * SIDE, height = this.height - 2 * ENDS;
     const x = width / (bounds[2] - bounds[0]), y = height / (bounds[3] - bounds[1]);
     const alike = this.scene.isAlike !== false;
     return alike ? [zoom * Math.min(x, y), zoom * Math.min(x, y)] : [zoom * x, zoom * y];
@@ -76,7 +77,7 @@ export class Map {
     context.setTransform(size, 0, 0, size, 0, 0);
     context.fillStyle = this.ink.card;
     context.fillRect(0, 0, this.width, this.height);
-    this.cells(this.scene.values, (share) => heat(share), 0.85);
+    this.cells(this.scene.values);
     this.grid();
     if (this.scene.hasFormula) this.signed(this.scene.rewards);
     this.walls();
@@ -115,29 +116,39 @@ export class Map {
     pen.fillStyle = ink.muted;
     pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
     pen.textAlign = "center";
-    for (let x = Math.ceil(x0 / step) * step; x <= x1; x += step) { const [px] = this.toScreen([x, 0]); if (px > 30 && px < this.width - 20) pen.fillText(tidy(x), px, height - 5); }
+    for (let x = Math.ceil(x0 / step) * step; x <= x1; x += step) { const [px] = this.toScreen([x, 0]); if (px > 30 && px < this.width - 34) pen.fillText(tidy(x), px, height - 5); }
     pen.textAlign = "left";
-    for (let y = Math.ceil(y0 / stepY) * stepY; y <= y1; y += stepY) { const [, py] = this.toScreen([0, y]); if (py > 14 && py < height - 24) pen.fillText(tidy(y), 5, py + 4); }
+    for (let y = Math.ceil(y0 / stepY) * stepY; y <= y1; y += stepY) { const [, py] = this.toScreen([0, y]); if (py > 22 && py < height - 22) pen.fillText(tidy(y), 5, py + 4); }
     const [xName, yName] = this.scene.axes ?? ["x", "y"];
     pen.textAlign = "right";
     pen.fillText(`${xName} →`, this.width - 6, height - 5);
     pen.textAlign = "left";
     pen.fillText(`↑ ${yName}`, 5, 13);
+    this.legend();
+  }
+
+  // What the colours of V mean.
+  legend() {
+    const { numbers } = this.scene.values ?? {};
+    if (!numbers?.length) return;
+    const { pen, ink, width } = this, [low, high] = range(numbers), right = width - 8 - pen.measureText(said(high)).width;
+    pen.textAlign = "right";
+    pen.fillStyle = ink.muted;
+    pen.fillText(said(high), width - 6, 13);
+    for (let i = 0; i < 48; i++) { pen.fillStyle = heat(i / 47); pen.fillRect(right - 52 + i, 4, 1.5, 10); }
+    pen.fillStyle = ink.muted;
+    pen.fillText(`V ${said(low)}`, right - 56, 13);
   }
 
   // Numbers at places, as coloured squares between their least and their largest.
-  cells(raster, shade, alpha) {
+  cells(raster) {
     if (!raster?.numbers?.length) return;
-    const { pen } = this, { places, numbers, size } = raster;
-    let low = Infinity, high = -Infinity;
-    for (const v of numbers) { if (v < low) low = v; if (v > high) high = v; }
-    pen.globalAlpha = alpha;
+    const { pen } = this, { places, numbers, size } = raster, [low, high] = range(numbers);
     for (let i = 0; i < numbers.length; i++) {
-      pen.fillStyle = shade((numbers[i] - low) / Math.max(high - low, 1e-9));
+      pen.fillStyle = heat((numbers[i] - low) / Math.max(high - low, 1e-9));
       const [left, top, width, height] = this.box([places[2 * i] - size / 2, places[2 * i + 1] - size / 2, places[2 * i] + size / 2, places[2 * i + 1] + size / 2]);
       pen.fillRect(left, top, width + 0.7, height + 0.7);
     }
-    pen.globalAlpha = 1;
   }
 
   signed(raster) {
@@ -197,10 +208,12 @@ export class Map {
       middle = [(n[0] + n[2]) / 2, (n[1] + n[3]) / 2];
     }
     pen.globalAlpha = 0.2; pen.fillStyle = tone; pen.fill();
-    pen.globalAlpha = 1; pen.strokeStyle = tone; pen.lineWidth = 2; pen.setLineDash(sign > 0 ? [] : [5, 4]); pen.stroke(); pen.setLineDash([]);
-    pen.fillStyle = tone; pen.font = "600 15px system-ui, 'DejaVu Sans', sans-serif"; pen.textAlign = "center";
-    const [mx, my] = this.toScreen(middle);
-    pen.fillText(sign > 0 ? "+" : "−", mx, my + 5);
+    pen.globalAlpha = 1; pen.lineCap = pen.lineJoin = "round";
+    pen.font = "600 15px system-ui, 'DejaVu Sans', sans-serif"; pen.textAlign = "center";
+    const [mx, my] = this.toScreen(middle), mark = sign > 0 ? "+" : "−";
+    pen.strokeStyle = this.ink.card; pen.lineWidth = 4.5; pen.stroke(); pen.strokeText(mark, mx, my + 5);
+    pen.strokeStyle = pen.fillStyle = tone; pen.lineWidth = 2; pen.setLineDash(sign > 0 ? [] : [5, 4]); pen.stroke(); pen.setLineDash([]);
+    pen.fillText(mark, mx, my + 5);
   }
 
   trail() {
@@ -266,6 +279,12 @@ export class Map {
     pen.strokeStyle = ink.accent; pen.lineWidth = 2;
     pen.beginPath(); pen.moveTo(x - 11, y); pen.lineTo(x + 11, y); pen.moveTo(x, y - 11); pen.lineTo(x, y + 11); pen.stroke();
   }
+}
+
+function range(numbers) {
+  let low = Infinity, high = -Infinity;
+  for (const v of numbers) { if (v < low) low = v; if (v > high) high = v; }
+  return [low, high];
 }
 
 export function offsetsOf(moment) {

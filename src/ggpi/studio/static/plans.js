@@ -1,7 +1,7 @@
 // The tree of plans: heads on the left, a row for each plan that starts with them, values with standard errors as bars.
 import { colour } from "./palette.js";
 
-const ROW = 25, WIDTH = 360, BAR = 188, END = 250, VALUE = 356;
+const ROW = 25, WIDTH = 360, BAR = 192, END = 252, VALUE = 356, LETTER = 6.9, PITCH = 25;
 const SPACE = "http://www.w3.org/2000/svg";
 
 function element(name, attributes = {}, text = "") {
@@ -25,17 +25,19 @@ export function drawPlans(host, moment, names, selected, onSelect) {
   const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${height}`, role: "list", "aria-label": "Plans, the chosen one first" });
   const bounds = moment.plans.flatMap(({ value, stderr }) => [value - (stderr ?? 0), value + (stderr ?? 0)]);
   const low = Math.min(0, ...bounds), high = Math.max(1e-6, ...bounds), at = (value) => BAR + (END - BAR) * (value - low) / (high - low);
+  const most = Math.max(...moment.plans.map(({ samples }) => samples ?? 0)), columns = columnsOf(moment.plans, names);
   let row = 0;
   for (const [head, members] of groups) {
     const top = row * ROW + ROW / 2 + 2;
     members.forEach((i) => {
-      const plan = moment.plans[i], y = row * ROW + ROW / 2 + 2;
-      const label = `${named(plan.policies, names)}: ${said(plan.value)}${plan.stderr === null ? "" : ` ± ${said(plan.stderr, 2)}`}${plan.chosen ? ", chosen" : ""}`;
-      const line = element("g", { class: "row", role: "listitem", tabindex: "0", "aria-label": label });
+      const plan = moment.plans[i], y = row * ROW + ROW / 2 + 2, isOut = Boolean(plan.samples) && plan.samples < most;
+      const label = `${named(plan.policies, names)}: ${said(plan.value)}${plan.stderr === null ? "" : ` ± ${said(plan.stderr, 2)}`}${plan.samples ? `, ${plan.samples} samples` : ""}${isOut ? ", dropped" : ""}${plan.chosen ? ", chosen" : ""}`;
+      const line = element("g", { class: isOut ? "row out" : "row", role: "listitem", tabindex: "0", "aria-label": label });
+      line.append(element("title", {}, label));
       if (i === selected) line.dataset.selected = "";
       line.append(element("rect", { class: "back", x: 1, y: y - ROW / 2 + 1, width: WIDTH - 2, height: ROW - 2, rx: 5 }));
       if (y !== top) line.append(element("path", { class: "link", d: `M 12 ${top + 6} V ${y - 5} q 0 5 5 5 H 24` }));
-      drawSegments(line, plan, names, y, y === top);
+      drawSegments(line, plan, names, columns, y, y === top);
       drawBar(line, plan, y, at, low);
       const choose = () => onSelect(i);
       line.addEventListener("pointerenter", choose);
@@ -47,28 +49,31 @@ export function drawPlans(host, moment, names, selected, onSelect) {
   host.replaceChildren(svg);
 }
 
-function drawSegments(line, plan, names, y, isHead) {
-  let x = 12;
+// Where the dots of each level are, and how many letters fit beside them.
+function columnsOf(plans, names) {
+  const depth = Math.max(...plans.map(({ policies }) => policies.length)), longest = Math.max(...names.map(({ length }) => length));
+  const letters = Math.min(longest, Math.floor(((BAR - 12) / depth - PITCH) / LETTER));
+  return { letters, at: (level) => 12 + level * (PITCH + LETTER * letters) };
+}
+
+function drawSegments(line, plan, names, { letters, at }, y, isHead) {
   plan.policies.forEach((policy, level) => {
-    if (level === 0) {
-      if (isHead) line.append(element("circle", { cx: 12, cy: y, r: 5.5, fill: colour(policy) }), weighted(names[policy], 23, y, plan.chosen && plan.policies.length === 1));
-      x = isHead ? 23 + 7.4 * Math.min(names[policy].length, 7) + 6 : 30;
-      return;
-    }
-    line.append(element("path", { class: "link", d: `M ${x - 2} ${y} h 6` }), element("circle", { cx: x + 10, cy: y, r: 4.5, fill: colour(policy) }), weighted(names[policy], x + 18, y, plan.chosen));
-    x += 18 + 7.4 * Math.min(names[policy].length, 7) + 6;
+    const x = at(level);
+    if (level === 0 && !isHead) return;
+    if (level > 0) line.append(element("path", { class: "link", d: `M ${isHead || level > 1 ? x - 12 : 24} ${y} H ${x - 5}` }));
+    line.append(element("circle", { cx: x, cy: y, r: level ? 4.5 : 5.5, fill: colour(policy) }), weighted(names[policy], letters, x + 10, y, plan.chosen));
   });
   if (plan.policies.length === 1 && !isHead) line.append(element("text", { x: 30, y: y + 4, class: "faint" }, "alone"));
 }
 
-function weighted(text, x, y, isBold) {
-  const short = text.length > 7 ? `${text.slice(0, 6)}…` : text;
+function weighted(text, letters, x, y, isBold) {
+  const short = text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
   return element("text", { x, y: y + 4, "font-weight": isBold ? 650 : 400 }, short);
 }
 
 function drawBar(line, plan, y, at, low) {
   const zero = at(Math.max(0, low)), end = at(plan.value);
-  line.append(element("rect", { x: Math.min(zero, end), y: y - 5, width: Math.max(Math.abs(end - zero), 1), height: 10, rx: 2, fill: colour(plan.policies[0]), opacity: plan.chosen ? 1 : 0.55 }));
+  line.append(element("rect", { x: Math.min(zero, end), y: y - 5, width: Math.max(Math.abs(end - zero), 1), height: 10, rx: 2, fill: colour(plan.policies[0]), class: "bar", opacity: plan.chosen ? 1 : 0.55 }));
   if (plan.stderr) {
     const [a, b] = [at(plan.value - plan.stderr), at(plan.value + plan.stderr)];
     line.append(element("path", { class: "whisker", d: `M ${a} ${y} H ${b} M ${a} ${y - 3} v 6 M ${b} ${y - 3} v 6` }));
