@@ -3,8 +3,8 @@
 Each page opens a world, paints a reward now and then, changes depth, planner and γ, plays, asks why, and leaves
 after a while for a new page, every second time without a farewell. `planners_end_s` is how long after the last page the
 last planner lives on, and `planners_left` how many live ten minutes later. The resident memory of the server (RSS, of
-Linux's /proc) is noted every few seconds: `third_quarter_mb` and `last_quarter_mb` are means, when worlds are loaded and
-as many programs compiled as are kept. It goes up and down by what compilers need.
+Linux's /proc) is noted every few seconds: `third_quarter_mb` and `last_quarter_mb` are means, when worlds are loaded
+and as many programs compiled as are kept. It goes up and down by what compilers need.
 
     python benchmarks/studio_memory.py --minutes 30 --pages 4           writes results/studio-memory.json
 """
