@@ -205,7 +205,8 @@ def measure(
     worlds: Sequence[str], rounds: int, pages: int, seconds: float, with_browser: bool = True
 ) -> dict:
     """All numbers."""
-    found: dict = {"load": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found: dict = {"load": round(os.getloadavg()[0], 1), "cores": cores}
     with browser() if with_browser else contextlib.nullcontext() as chromium, studio() as (address, _):
         found["page"] = chromium and first_page(chromium, address)
         found["ant"] = chromium and ant(chromium, address, seconds)

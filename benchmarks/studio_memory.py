@@ -3,8 +3,8 @@
 Each page opens a world, paints a reward now and then, changes depth, planner and γ, plays, asks why, and leaves
 after a while for a new page, every second time without a farewell. `planners_end_s` is how long after the last page the
 last planner lives on, and `planners_left` how many live ten minutes later. The resident memory of the server (RSS, of
-Linux's /proc) is noted every few seconds. `growth_mb_per_hour` is the slope of a straight line through the second half
-of these numbers: worlds are loaded and programs compiled in the first.
+Linux's /proc) is noted every few seconds: `third_quarter_mb` and `last_quarter_mb` are means, when worlds are loaded
+and as many programs compiled as are kept. It goes up and down by what compilers need.
 
     python benchmarks/studio_memory.py --minutes 30 --pages 4           writes results/studio-memory.json
 """
@@ -124,16 +124,17 @@ def planners_end(address: str, patience: float = 600.0) -> dict[str, float]:
 
 
 def summary(rows: list[tuple[float, float]]) -> dict:
-    """The curve in minutes and megabytes, and its slope in the second half."""
+    """The curve in minutes and megabytes, and its means in the second half."""
     at, memory = np.array(rows).T
-    late = at >= at[-1] / 2
-    slope = np.polyfit(at[late] / 3600, memory[late], 1)[0] if late.sum() > 2 else 0.0
+    quarter = np.minimum(4 * at / max(at[-1], 1e-9), 3).astype(int)
+    means = [
+        float(memory[quarter == k].mean()) if (quarter == k).any() else float(memory[-1]) for k in (2, 3)
+    ]
     curve = [[round(t / 60, 1), round(m)] for t, m in rows]
     return {
-        "half_mb": round(float(memory[late][0])),
-        "end_mb": round(float(memory[-1])),
+        "third_quarter_mb": round(means[0]),
+        "last_quarter_mb": round(means[1]),
         "most_mb": round(float(memory.max())),
-        "growth_mb_per_hour": round(float(slope), 1),
         "curve": curve[:: max(len(curve) // 120, 1)],
     }
 

@@ -27,7 +27,7 @@ from ggpi.switching import compositions
 
 DECIDERS = 4
 """Agents that a page keeps, each for its settings; those that were used last."""
-PROGRAMS = 24
+PROGRAMS = 12
 """Compiled programs that are kept of each function: every γ and α has its own."""
 
 

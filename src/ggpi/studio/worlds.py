@@ -172,7 +172,9 @@ class World:
             return np.arange(len(self.places)), 1.0
         step = max(x1 - x0, y1 - y0) / RASTER
         if self.at is None:
-            states = np.zeros((0, len(self.names)), np.float32) if self.landmarks is None else self.landmarks()
+            states = (
+                np.zeros((0, len(self.names)), np.float32) if self.landmarks is None else self.landmarks()
+            )
             return states[:: max(len(states) // RASTER**2, 1)], step
         columns, rows = max(round((x1 - x0) / step), 1), max(round((y1 - y0) / step), 1)
         x, y = (np.arange(columns) + 0.5) * step + x0, (np.arange(rows) + 0.5) * step + y0

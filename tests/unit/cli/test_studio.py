@@ -1,6 +1,7 @@
 """`ggpi studio`: which worlds the page has, and under which token."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the studio needs its extra: pip install '.[studio]'")
 from ggpi.cli import studio
 from ggpi.cli.main import main
+from ggpi.studio import server
 
 
 @pytest.fixture
@@ -38,6 +40,31 @@ def test_directories_come_first(served, capsys):
 def test_complaints(served, capsys, arguments, words):
     assert main(["studio", *arguments]) == 2
     assert words in capsys.readouterr().err and not served
+
+
+@pytest.mark.parametrize("arguments", [[], ["--no-open"]])
+def test_the_first_line_is_the_address(monkeypatch, capsys, arguments):
+    """With the port that the system chose and a new token; a browser opens it."""
+    opened = []
+
+    def serve(app, at, on_ready):
+        on_ready(at.getsockname()[1])
+        at.close()
+
+    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(studio, "_warm", lambda app: None)
+    assert main(["studio", *arguments]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{32,}", first)
+    assert opened == ([] if "--no-open" in arguments else [first])
+
+
+def test_a_port_that_is_taken_is_an_error(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with server.listening("127.0.0.1", 0) as taken:
+        assert main(["studio", "--no-open", "--port", str(taken.getsockname()[1])]) == 2
+    assert "see --host and --port" in capsys.readouterr().err
 
 
 def test_directories_of_the_same_name_are_told_apart(tmp_path):
