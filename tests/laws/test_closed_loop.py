@@ -216,27 +216,44 @@ def test_a_policy_more_may_lower_what_the_improved_policy_gets():
     np.testing.assert_allclose(v, [[15, 14], [15, 0]], atol=1e-12)
 
 
-@settings(max_examples=9)
-@given(worlds(terminal=True, size=(4, 2)), st.sampled_from([0.2, 0.5, 1.0]), forms)
-def test_sampled_values_are_near_the_exact_ones(world, alpha, form):
+def assert_sampled_is_near_exact(ghms, alpha, reward, n=20_000):
     """The sampled backup T̂ contracts by c, too: |V̂ − V| ≤ c |V̂ − V| + |T̂V − TV|, whatever the maximum chooses.
 
     One backup of the exact V errs at every pair, for every policy, by no more than Bernstein's inequality says.
     """
-    n, reward, gone = 2000, reward_of(world, form), world.mdp.terminal
-    ghms, gamma = exact_ghms(world.mdp, list(world.pis), world.gamma, alpha), world.gamma
+    gamma, gone, pis = ghms.gamma, ghms.mdp.terminal, [np.asarray(policy) for policy in ghms.policies]
     exact, beta = evaluate_closed_loop(ghms, reward), gamma * (1 - alpha)
     c, errors = gamma * alpha / (1 - beta), []
-    for k, pi in enumerate(world.pis):
-        mu, ends = ghms.segment(k, alpha).dense(), world.r_state * np.where(gone, 1, 1 / (1 - beta))
-        if form != "arrival":
-            ends = gamma * (1 - alpha) / (1 - beta) * (pi * leaving(world, form)).sum(axis=1)
+    for k, pi in enumerate(pis):
+        if reward.form == "arrival":
+            ends = reward.table * np.where(gone, 1, 1 / (1 - beta))
+        else:
+            r = np.where(gone, 0, (pi * reward.table.reshape(len(pi), -1)).sum(axis=1))
+            ends = gamma * (1 - alpha) / (1 - beta) * r
         jump = ends + c * np.where(gone, 0, exact.v.max(axis=0))
+        mu = ghms.segment(k, alpha).dense()
         deviation = np.sqrt(np.maximum(mu @ jump**2 - (mu @ jump) ** 2, 0)).max()
         errors.append(error_of_mean(deviation, n, np.ptp(jump), comparisons=exact.array.size * 9))
     sampled = evaluate_closed_loop_sampled(ghms, reward, num_samples=n, key=jax.random.key(0))
     allowed = max(errors) / (1 - c) + 1e-4 * (1 + np.abs(exact.array).max())
     np.testing.assert_allclose(sampled.array, exact.array, atol=allowed)
+    return allowed, exact
+
+
+@settings(max_examples=9)
+@given(worlds(terminal=True, size=(4, 2)), st.sampled_from([0.2, 0.5, 1.0]), forms)
+def test_sampled_values_are_near_the_exact_ones(world, alpha, form):
+    ghms = exact_ghms(world.mdp, list(world.pis), world.gamma, alpha)
+    assert_sampled_is_near_exact(ghms, alpha, reward_of(world, form))
+
+
+def test_sampled_values_of_policies_that_differ():
+    """Left and right in a corridor: the bound tells the jumps of one policy from those of the other."""
+    mdp, policies, reward = corridor(5)
+    allowed, exact = assert_sampled_is_near_exact(
+        exact_ghms(mdp, policies, 0.9, 0.3), 0.3, rewards.arrival(reward)
+    )
+    assert np.abs(exact[0] - exact[1]).max() > 3 * allowed
 
 
 @pytest.mark.parametrize("form", ["state", "state_action", "arrival"])

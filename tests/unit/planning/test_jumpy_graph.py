@@ -126,6 +126,18 @@ def test_what_jumps_out_of_reach_is_left_out(graph):
     )
 
 
+def test_actions_are_those_of_the_policies():
+    """At landmarks and where jumps end: two policies that do different things in every state of four rooms."""
+    mdp, rng = ggpi.envs.four_rooms(), np.random.default_rng(0)
+    first = rng.integers(4, size=mdp.num_states)
+    chosen = np.stack([first, (first + 1) % 4])
+    exact = ggpi.exact_ghms(mdp, [np.eye(4)[row] for row in chosen], 0.9, 0.5)
+    graph = jumpy_graph(exact, np.arange(mdp.num_states), **SMALL, key=KEY)
+    for k, actions in enumerate(chosen):
+        assert (graph.jumps.action[k] == actions[graph.landmarks][:, None]).all()
+        np.testing.assert_array_equal(graph.jumps.end_action[k], actions[graph.jumps.end[k]])
+
+
 def test_coverage(ghms):
     """Every distance by its definition, over all pairs; jumps into terminal states count as jumps only."""
     data = corridor.states()
