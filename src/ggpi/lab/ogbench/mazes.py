@@ -20,12 +20,14 @@ first seed.
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
 from ggpi.ghm.base import GHMs
+from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab import agents, one_of
 from ggpi.lab.cache import kept, seconds_of
 from ggpi.lab.cells import Cells, Metrics, compute
@@ -196,8 +198,8 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 def training_of(config: Config, seed: int) -> Training:
     """What the models of a seed are trained with."""
     recipe = kind_of(config.maze).recipe
-    model = replace(recipe.model, width=config.width)
-    recipe = replace(recipe, model=model, steps=config.training_steps)
+    model = cast("FlowMatchingConfig", recipe.model)
+    recipe = replace(recipe, model=replace(model, width=config.width), steps=config.training_steps)
     return Training(config.maze, seed, config.num_transitions, recipe)
 
 
