@@ -10,6 +10,7 @@ pytest.importorskip("ogbench")
 import ggpi.lab
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
 from ggpi.lab.ogbench import errands, errands_figure, growth_figure, mazes, mazes_figure, published
+from ggpi.lab.ogbench.models import kind_of
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +79,13 @@ def test_what_others_report_is_quoted_for_every_maze():
     )
     assert published.quoted("antmaze-teleport")["CRL"] == "54"
     assert mazes_figure.jumpy_table("antmaze-giant").row_count == 2
+
+
+@pytest.mark.parametrize("body", ["pointmaze", "antmaze"])
+def test_mazes_with_teleports_are_learned_with_patience(body):
+    plain, own = kind_of(f"{body}-giant"), kind_of(f"{body}-teleport")
+    assert own.gamma > plain.gamma and own.waves > plain.waves
+    assert own.recipe == replace(plain.recipe, loss=replace(plain.recipe.loss, far=(0, 1)))
 
 
 def test_all_agents_are_compared_in_the_medium_maze_only():
