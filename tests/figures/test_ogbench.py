@@ -9,7 +9,7 @@ pytest.importorskip("ogbench")
 
 import ggpi.lab
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
-from ggpi.lab.ogbench import errands, errands_figure, growth_figure, mazes, mazes_figure, published
+from ggpi.lab.ogbench import errands, errands_figure, mazes, mazes_figure, published
 from ggpi.lab.ogbench.models import kind_of
 
 
@@ -41,26 +41,6 @@ def test_ant_mazes_have_every_number():
     assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
     assert len(mazes_figure.table(metrics)) == 5
     assert len(mazes_figure.plot(metrics).axes) == 2
-
-
-@pytest.mark.slow
-def test_growth_has_every_number(tmp_path):
-    """The base stands in each of its groups, and is computed once."""
-    metrics = ggpi.lab.run("ogbench-growth", preset="tiny", out=tmp_path)
-    assert [(row["group"], row["setting"]) for row in metrics["rows"]] == [
-        ("transitions", 4_096),
-        ("units of a layer", 16),
-        ("units of a layer", 128),
-        ("landmarks", 20),
-        ("landmarks", 100),
-        ("jumps of each policy", 2),
-        ("jumps of each policy", 4),
-    ]
-    assert len({row["success"]["low"] for row in metrics["rows"] if row["cell"] == "base"}) == 1
-    assert len(list((tmp_path / "cells").rglob("*.json"))) == 4
-    assert metrics["episodes"] == 5
-    assert growth_figure.table(metrics).row_count == 7
-    assert len(growth_figure.plot(metrics).axes) == 4
 
 
 @pytest.mark.slow

@@ -20,14 +20,12 @@ first seed.
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
 
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
 from ggpi.ghm.base import GHMs
-from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab import agents, one_of
 from ggpi.lab.cache import kept, seconds_of
 from ggpi.lab.cells import Cells, Metrics, compute
@@ -88,8 +86,6 @@ class Config:
     """Transitions that models learn from; OGBench's datasets have as many."""
     training_steps: int = 20_000
     """Steps of training."""
-    width: int = 128
-    """Units of each layer of the network."""
     num_landmarks: int = 4_000
     """Landmarks of the graph."""
     num_jumps: int = 16
@@ -197,9 +193,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
 def training_of(config: Config, seed: int) -> Training:
     """What the models of a seed are trained with."""
-    recipe = kind_of(config.maze).recipe
-    model = cast("FlowMatchingConfig", recipe.model)
-    recipe = replace(recipe, model=replace(model, width=config.width), steps=config.training_steps)
+    recipe = replace(kind_of(config.maze).recipe, steps=config.training_steps)
     return Training(config.maze, seed, config.num_transitions, recipe)
 
 
