@@ -9,7 +9,8 @@ pytest.importorskip("ogbench")
 
 import ggpi.lab
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
-from ggpi.lab.ogbench import errands, errands_figure, growth_figure, mazes, mazes_figure, published
+from ggpi.lab.ogbench import errands, errands_figure, mazes, mazes_figure, published
+from ggpi.lab.ogbench.models import kind_of
 
 
 @pytest.fixture(autouse=True)
@@ -43,26 +44,6 @@ def test_ant_mazes_have_every_number():
 
 
 @pytest.mark.slow
-def test_growth_has_every_number(tmp_path):
-    """The base stands in each of its groups, and is computed once."""
-    metrics = ggpi.lab.run("ogbench-growth", preset="tiny", out=tmp_path)
-    assert [(row["group"], row["setting"]) for row in metrics["rows"]] == [
-        ("transitions", 4_096),
-        ("units of a layer", 16),
-        ("units of a layer", 128),
-        ("landmarks", 20),
-        ("landmarks", 100),
-        ("jumps of each policy", 2),
-        ("jumps of each policy", 4),
-    ]
-    assert len({row["success"]["low"] for row in metrics["rows"] if row["cell"] == "base"}) == 1
-    assert len(list((tmp_path / "cells").rglob("*.json"))) == 4
-    assert metrics["episodes"] == 5
-    assert growth_figure.table(metrics).row_count == 7
-    assert len(growth_figure.plot(metrics).axes) == 4
-
-
-@pytest.mark.slow
 def test_errands_have_every_number(tmp_path):
     metrics = ggpi.lab.run("ogbench-errands", preset="tiny", out=tmp_path)
     assert set(metrics["tours"]) == set(errands.TOURS) and set(metrics["corridors"]) == {"0", "10"}
@@ -78,6 +59,13 @@ def test_what_others_report_is_quoted_for_every_maze():
     )
     assert published.quoted("antmaze-teleport")["CRL"] == "54"
     assert mazes_figure.jumpy_table("antmaze-giant").row_count == 2
+
+
+@pytest.mark.parametrize("body", ["pointmaze", "antmaze"])
+def test_mazes_with_teleports_are_learned_with_patience(body):
+    plain, own = kind_of(f"{body}-giant"), kind_of(f"{body}-teleport")
+    assert own.gamma > plain.gamma and own.waves > plain.waves
+    assert own.recipe == replace(plain.recipe, loss=replace(plain.recipe.loss, far=(0, 1)))
 
 
 def test_all_agents_are_compared_in_the_medium_maze_only():

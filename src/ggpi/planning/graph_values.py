@@ -17,26 +17,35 @@ SMALLEST = 1e-12
 MOST_ROUNDS = 500
 
 
+def jump_matrix(
+    weight: Float[np.ndarray, "K M n m"], neighbour: Int[np.ndarray, "K M n m"]
+) -> scipy.sparse.csr_array:
+    """W [K·M, M]: what V of each landmark weighs after a jump of each policy from each; most jumps end near others.
+
+    Args:
+        weight: of the neighbours of each jump's end; they sum to 1, or to less where jumps end the episode.
+        neighbour: the neighbours.
+    """
+    num_policies, num_landmarks, *jumps = weight.shape
+    kind = np.int32 if weight.size < 2**31 else np.int64
+    bounds = np.arange(num_policies * num_landmarks + 1, dtype=kind) * int(np.prod(jumps))
+    shape = num_policies * num_landmarks, num_landmarks
+    matrix = scipy.sparse.csr_array((weight.reshape(-1), neighbour.reshape(-1), bounds), shape, copy=True)
+    matrix.sum_duplicates()
+    return matrix
+
+
 def solve_graph(
-    f: Float[np.ndarray, "K M"],
-    weight: Float[np.ndarray, "K M n m"],
-    neighbour: Int[np.ndarray, "K M n m"],
-    c: float,
+    f: Float[np.ndarray, "K M"], matrix: scipy.sparse.csr_array, c: float
 ) -> Float[np.ndarray, "M"]:
     """V of every landmark.
 
     Args:
         f: the reward of a jump of each policy from each landmark.
-        weight: of the neighbours of each jump's end; they sum to 1, or to less where jumps end the episode.
-        neighbour: the neighbours.
+        matrix: W.
         c: the discount of a jump.
     """
-    num_policies, num_landmarks, *jumps = weight.shape
-    kind = np.int32 if weight.size < 2**31 else np.int64
-    bounds = np.arange(num_policies * num_landmarks + 1, dtype=kind) * int(np.prod(jumps))
-    matrix = scipy.sparse.csr_array(
-        (weight.reshape(-1), neighbour.reshape(-1), bounds), shape=(f.size, num_landmarks)
-    )
+    num_landmarks = f.shape[1]
     rewards, discount = f.astype(np.float32), np.float32(c)
     floor = SMALLEST if rewards.min() >= 0 or rewards.max() <= 0 else 1.0
     least = max(PRECISION * (1 - c), 4 * float(np.finfo(np.float32).eps))

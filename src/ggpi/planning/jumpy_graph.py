@@ -38,7 +38,7 @@ from ggpi.ghm.exact import ExactGHM
 from ggpi.ghm.samplers import Table
 from ggpi.mdp.tabular import check_gamma
 from ggpi.planning.coverage import Coverage, coverage_of
-from ggpi.planning.graph_values import solve_graph
+from ggpi.planning.graph_values import jump_matrix, solve_graph
 from ggpi.planning.landmarks import Atlas, atlas_of, points_of
 from ggpi.planning.snapping import snapped
 from ggpi.planning.ways import Ways, led, longest_jump, recorded_edges, ways_of
@@ -233,7 +233,11 @@ class JumpyGraph:
 
     def _solved(self, form: str, values: Any) -> Float[np.ndarray, "M"]:
         f = self._rewards(form, values)
-        return solve_graph(f, self.jumps.weight, self.jumps.neighbour, self.discount)
+        return solve_graph(f, self._matrix, self.discount)
+
+    @cached_property
+    def _matrix(self) -> scipy.sparse.csr_array:
+        return jump_matrix(self.jumps.weight, self.jumps.neighbour)
 
     def _rewards(self, form: str, values: Any) -> Float[np.ndarray, "K M"]:
         """The reward of a jump of each policy from each landmark, in units of Q."""

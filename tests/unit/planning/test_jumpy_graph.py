@@ -13,7 +13,7 @@ from ggpi import GGPIAgent, jumpy_graph, rewards
 from ggpi.agent import NoRewardWarning, UnfamiliarStateWarning, fresh_values
 from ggpi.agent.checks import checked_closed_loop
 from ggpi.planning import SequentialHalving
-from ggpi.planning.graph_values import solve_graph
+from ggpi.planning.graph_values import jump_matrix, solve_graph
 from ggpi.planning.landing import _counted
 from ggpi.planning.landmarks import atlas_of, choose, interpolation, points_of, reach_of, shares, units_of
 
@@ -108,10 +108,26 @@ def test_values_are_solved_relative_to_themselves(sign, c):
     neighbour = np.minimum(np.arange(M) + 1, M - 1).astype(np.int32).reshape(1, M, 1, 1)
     f = np.zeros((1, M), np.float32)
     f[0, -1] = sign
-    found = solve_graph(f, np.ones((1, M, 1, 1), np.float32), neighbour, c)
+    found = solve_graph(f, jump_matrix(np.ones((1, M, 1, 1), np.float32), neighbour), c)
     exact = sign * c ** np.arange(M - 1, -1, -1.0) / (1 - c)
     large = np.abs(exact) >= 1e-11 * np.abs(exact).max()
     np.testing.assert_allclose(found[large], exact[large], rtol=2e-4)
+
+
+def test_jumps_to_the_same_landmark_are_one_entry():
+    """The matrix is that of all jumps, with at most as many entries in a row as landmarks are reached."""
+    rng = np.random.default_rng(0)
+    K, M, n, m = 2, 7, 50, 3
+    weight = rng.uniform(size=(K, M, n, m)).astype(np.float32)
+    neighbour = rng.integers(M, size=weight.shape).astype(np.int32)
+    given = weight.copy(), neighbour.copy()
+    dense = np.zeros((K * M, M))
+    np.add.at(dense, (np.repeat(np.arange(K * M), n * m), neighbour.ravel()), weight.ravel().astype(float))
+    found = jump_matrix(weight, neighbour)
+    assert found.nnz == K * M * M
+    np.testing.assert_allclose(found.toarray(), dense, rtol=1e-4)
+    np.testing.assert_array_equal(weight, given[0])
+    np.testing.assert_array_equal(neighbour, given[1])
 
 
 def test_what_jumps_out_of_reach_is_left_out(graph):
