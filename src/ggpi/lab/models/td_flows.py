@@ -19,7 +19,7 @@ the maze Medium π walks a loop of 12 cells, 60 steps a lap: at γ = 0.99 future
 
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -296,5 +296,5 @@ def _loss(config: Config, method: Method) -> Loss:
         return CETD(method.n_step, settings.ema_decay)
     if not isinstance(loss, PathLoss):
         return loss
-    own = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    return type(loss)(**own | {"n_step": method.n_step})
+    own: dict[str, Any] = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return replace(type(loss)(**own), n_step=method.n_step)
