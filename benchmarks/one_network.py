@@ -5,10 +5,6 @@ TD²-CFM with the same width and data, the network with smaller batches and fewe
 to simulated futures, the mean over both horizons of all policies, taken along the way and off the clock. A network that
 is as good at the end and took less time has the larger throughput at equal quality.
 
-The ant: the network that is shipped replaced eight VAEs (`ggpi.lab.ant.models`). Its energy distance after a short
-training, its seconds, and those of the VAEs for all of their updates, from the rate of some; how close these are to
-simulation is in the docs (ant-one-network).
-
 Planning: one state of the ant and 64 of them, depth 2, four policies, 100 samples; VAEs of the size that `ggpi fit ant`
 trains, the shipped network that draws the time first, and students of flow-matching models. Rounds alternate, and the
 best of each counts. VAEs and students are untrained, which takes as long.
@@ -38,8 +34,6 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.conditioned import Conditioned
 from ggpi.ghm.one_pass import student_of
 from ggpi.ghm.vae import VAEConfig
-from ggpi.lab.ant.calibration import calibration, ratios
-from ggpi.lab.ant.models import VAES, WalkConfig, fit_models
 from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.recipe import Recipe
 from ggpi.policies import direction_policies
@@ -134,42 +128,6 @@ def training(
     }
 
 
-class Clock:
-    """A callback that measures seconds per update after the first chunk, which compiles."""
-
-    def __init__(self):
-        self.times: list[tuple[int, float]] = []
-
-    def __call__(self, report) -> None:
-        self.times.append((report.step, time.perf_counter()))
-
-    @property
-    def seconds(self) -> float:
-        _, (begun, start), *_, (done, end) = self.times
-        return (end - start) / (done - begun)
-
-
-def ant_training(
-    network_steps: int = 3_000, vae_steps: int = 120, num_walks: int = 4_000, num_pairs: int = 64
-) -> dict:
-    """Seconds of the ant's network and of the VAEs that it replaced, and its energy distance at both horizons."""
-    clocks, config, vaes = (Clock(), Clock()), WalkConfig(num_walks=num_walks), VAES["cpu"]
-    short = replace(
-        config, recipe=replace(config.recipe, steps=network_steps, chunk=max(network_steps // 10, 1))
-    )
-    ghms = fit_models(short, callbacks=[clocks[0]])
-    few = replace(vaes.recipe, steps=vae_steps, chunk=max(vae_steps // 6, 1))
-    fit_models(replace(vaes, num_transitions=12_800, recipe=few), callbacks=[clocks[1]])
-    network, theirs = network_steps * clocks[0].seconds, vaes.recipe.steps * clocks[1].seconds
-    found = ratios(calibration(ghms, num_pairs, num_pairs))
-    energies = {horizon: row["energy"] for horizon, row in found.items()}
-    return {
-        "network": {"steps": network_steps, "seconds": network, "energy": energies},
-        "vaes": {"steps": vaes.recipe.steps, "seconds": theirs},
-        "times_as_fast": theirs / network,
-    }
-
-
 def agent(ghms: GHMs, num_states: int) -> ggpi.GGPIAgent:
     goals = np.tile(np.array([5.0, 0.0], np.float32), (num_states, 1))
     reward = ggpi.rewards.target(goals[0], 0.5) if num_states == 1 else ggpi.rewards.targets(goals, 0.5)
@@ -214,11 +172,10 @@ def planning(num_states: int, rounds: int) -> dict:
 
 
 def measure(**sizes) -> dict:
-    rounds, ant = sizes.pop("rounds", 150), sizes.pop("ant", {})
+    rounds = sizes.pop("rounds", 150)
     trained = training(**sizes)
     return {
         "training": trained,
-        "ant_training": ant_training(**ant),
         "planning_ms": planning(1, rounds),
         "planning_64_states_ms": planning(64, max(rounds // 15, 1)),
     }
@@ -226,10 +183,10 @@ def measure(**sizes) -> dict:
 
 if __name__ == "__main__":
     path = Path(__file__).parent / "results" / "one_network.json"
-    parts = {  # those that are not named stay as they are
-        "planning": lambda: {"planning_ms": planning(1, 100), "planning_64_states_ms": planning(64, 6)},
-        "ant": lambda: {"ant_training": ant_training()},
-    }
-    found = json.loads(path.read_text()) | parts[sys.argv[1]]() if sys.argv[1:] else measure()
+    if sys.argv[1:] == ["planning"]:  # the training of the last run is kept
+        parts = {"planning_ms": planning(1, 100), "planning_64_states_ms": planning(64, 6)}
+        found = json.loads(path.read_text()) | parts
+    else:
+        found = measure()
     print(json.dumps(found, indent=1))
     path.write_text(json.dumps(found, indent=1) + "\n")
