@@ -110,7 +110,7 @@ def test_one_network_is_timed():
         assert found[part].keys() == numbers.keys()
 
 
-def test_committed_plans_of_one_network():
+def test_committed_results_of_one_network():
     """One pass for a sample: plans take no longer than with VAEs, and at most 5 ms."""
     plan = committed("one_network")["planning_ms"]
     assert max(plan["shipped"], plan["student 64x2"]) <= min(plan["vae"], 5.0)
