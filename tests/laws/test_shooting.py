@@ -277,10 +277,11 @@ def test_a_warm_start_takes_each_plan_once():
     problem = problem_of(planner, *world()[:1], np.zeros(STATES))
     last = last_of(problem)
     plans = last.plans.at(jnp.repeat(jnp.arange(10), 4))
-    best, mean = jnp.array(9), jnp.asarray(np.random.default_rng(0).permutation(40), jnp.float32)
+    best, mean = jnp.array(9), np.random.default_rng(0).permutation(40).astype(np.float32)
+    mean[8:12] += 40  # all first actions of the best plan are better than those of others
     tries = dataclasses.replace(plans, first=jnp.tile(jnp.array([0, 1, 1, 0]), 10))
-    search = planner.begin(problem, last._replace(plans=tries, mean=mean, best=best))
-    others = np.argsort(-np.asarray(mean).reshape(10, 4).max(axis=1))
+    search = planner.begin(problem, last._replace(plans=tries, mean=jnp.asarray(mean), best=best))
+    others = np.argsort(-mean.reshape(10, 4).max(axis=1))
     expected = [2, *(i for i in others.tolist() if i != 2)][:3]
     assert gsps_of(search.kept.plans, ALPHAS) == [gsps_of(last.plans, ALPHAS)[i] for i in expected]
     assert gsps_of(search.kept.last, ALPHAS) == [gsps_of(last.plans, ALPHAS)[2]]
