@@ -88,7 +88,7 @@ class Page:
     def __init__(self, address: str, world: str):
         self.stack, self.world = contextlib.ExitStack(), world
         there = urlsplit(address)
-        link = connect(f"ws://{there.netloc}/ws?{there.query}", max_size=2**26)
+        link = connect(f"ws://{there.netloc}/ws?{there.query}", max_size=2**26, ping_interval=None)
         self.socket = self.stack.enter_context(link)
         self.send(type="open", world=world)
         self.moment()
