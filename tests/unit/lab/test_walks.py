@@ -16,8 +16,14 @@ class Moves(AbstractGHM):
     """A plane without walls."""
 
     frame: Any = None
-    noise_size = 2
-    loss_noise_size = 0
+
+    @property
+    def noise_size(self):
+        return 2
+
+    @property
+    def loss_noise_size(self):
+        return 0
 
     def push(self, state, action, noise):
         return state + action
