@@ -125,14 +125,6 @@ def test_a_teacher_needs_a_solver(student):
         distil(vae, DATA, steps=2, key=KEY)
 
 
-@pytest.mark.parametrize("given", ["models", []])
-def test_a_teacher_is_models(shared, given):
-    with pytest.raises(TypeError, match=rf"got a {type(given).__name__}; load saved ones with ggpi.load"):
-        distil(given, DATA, steps=2, key=KEY)
-    with pytest.raises(TypeError, match=rf"got a {type(given).__name__}; load a saved one with ggpi.load"):
-        ggpi.diagnose(shared, None, DATA, teacher=given, key=KEY)
-
-
 def test_a_student_of_another_kind(shared):
     with pytest.raises(TypeError, match=r"is a ggpi.FlowMatchingConfig, got a TimedConfig"):
         distil(shared, DATA, steps=2, recipe=Recipe(ggpi.ghm.TimedConfig()), key=KEY)

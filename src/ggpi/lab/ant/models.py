@@ -121,9 +121,7 @@ def train_models(config: AnyFit, out: Path | None = None, callbacks: Sequence[Ca
     four = four_models(part_of(towards_x.models[0], 0))
     base = cast("Timed", four.base)
     models = tuple(replace(four, base=base.at_horizon(horizon)) for horizon in towards_x.horizons)
-    ghms = replace(
-        towards_x, policies=policies, models=models
-    )  # which share one network, on the disk as well
+    ghms = replace(towards_x, policies=policies, models=models)  # one network, on the disk as well
     if out is not None:
         save(out / "models", ghms)
     return ghms

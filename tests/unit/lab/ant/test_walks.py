@@ -44,7 +44,7 @@ def test_one_training_makes_four_models_at_both_horizons(tmp_path):
     for models in ghms.models:
         assert isinstance(models, DirectedGHM) and models.direction.tolist() == [0, 1, 2, 3]
     longer, shorter = (models.base for models in ghms.models)
-    assert longer.network is shorter.network and longer.beta[0] > shorter.beta[0]
+    assert longer.network.first is shorter.network.first and longer.beta[0] > shorter.beta[0]
     assert (tmp_path / TOWARDS_X / "metrics.jsonl").exists()
     again = fit_models(config, tmp_path)
     for one, other in zip(jax.tree.leaves(again.models), jax.tree.leaves(ghms.models), strict=True):
