@@ -28,10 +28,10 @@ from starlette.requests import HTTPConnection
 from ggpi.studio import films
 from ggpi.studio.catalogue import WORLDS, Catalogue, Make
 from ggpi.studio.outbox import Frame, Outbox
+from ggpi.studio.preparing import warm
 from ggpi.studio.protocol import LARGEST, VERSION, ProtocolError, read, text_frame
 from ggpi.studio.recording import Recording, read_recording
 from ggpi.studio.session import PLANNER, Session
-from ggpi.studio.stage import warm
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from ggpi._jax.jit import forget
 from ggpi.planning.landmarks import interpolation
 from ggpi.progress import reported
 from ggpi.rewards import as_reward
-from ggpi.studio import code, cores, explaining
+from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
-from ggpi.studio.decisions import PLANNERS, Decider, Settings, decide, decider, random_key
+from ggpi.studio.decisions import PLANNERS, Decider, Settings, random_key
 from ggpi.studio.episodes import Episode
 from ggpi.studio.latest import Latest
 from ggpi.studio.outbox import Outbox
+from ggpi.studio.preparing import prepared
 from ggpi.studio.protocol import Change, binary_frame, text_frame
 from ggpi.studio.worlds import World, about
 from ggpi.switching import compositions
 
 DECIDERS = 4
 """Agents that a page keeps, each for its settings; those that were used last."""
-PROGRAMS = 12
-"""Compiled programs that are kept of each function: every γ and α has its own."""
 
 
 class Stage:
@@ -286,32 +282,6 @@ def usual(world: World, settings: Settings) -> Settings:
 def _nothing(agents: int) -> list[dict[str, int]]:
     """The successes of agents before their first episode."""
     return [{"reached": 0, "episodes": 0} for _ in range(agents)]
-
-
-def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) -> Decider:
-    """An agent whose programs are compiled; of pages that want the same settings, one compiles and the others wait."""
-    with cores.in_turn(world.turns[hash(settings) % len(world.turns)]):
-        made = world.agents.get(settings)
-        if made is None:
-            made = decider(world, settings, world.reward(formula))
-            decide(made, world, state, key=random_key(0, 0, 0))
-            world.agents.put(settings, made)
-            forget(but=PROGRAMS)
-            _return_memory()
-    return made.with_reward(world.reward(formula))
-
-
-def _return_memory() -> None:
-    """What compilers have freed goes back to the system, where the C library can do that."""
-    with suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def warm(catalogue: Catalogue) -> None:
-    """Prepares the first world, so that its page need not wait."""
-    world = catalogue.open(catalogue.names[0])
-    settings = Settings(world.depth, samples=world.samples)
-    prepared(world, settings, world.formula, world.body(0).state)
 
 
 def _values(chosen: Decider, states: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ import pytest
 
 from ggpi.evaluation import queries
 from ggpi.planning.jumpy_graph import JumpyGraph
+from ggpi.studio import preparing, worlds
 from ggpi.studio import stage as stages
-from ggpi.studio import worlds
 from ggpi.studio.catalogue import Catalogue, four_rooms
 from ggpi.studio.decisions import Decider, Settings, decider
 from ggpi.studio.outbox import Outbox
@@ -56,7 +56,7 @@ def test_values_are_of_the_agent_in_the_closed_loop(stage):
 
 def test_another_reward_is_another_episode_from_where_the_agent_is(stage):
     """Success is counted again, and what was met before does not count."""
-    stage.change(Change(formula="disc(4, 2, 0.6)", depth=1, samples=5))
+    stage.change(Change(formula="disc(4, 2, 0.6)", depth=1, samples=500))
     stage.step()
     (episode,) = stage.episodes
     assert episode.t == episode.reached == 1 and stage.tally == [{"reached": 1, "episodes": 1}]
@@ -152,11 +152,11 @@ def test_one_page_prepares_and_the_others_take_it(monkeypatch):
         count.append(1)
         threading.Event().wait(0.05)
 
-    monkeypatch.setattr(stages, "decide", decide)
+    monkeypatch.setattr(preparing, "decide", decide)
     found = {}
 
     def prepare(formula):
-        found[formula] = stages.prepared(world, Settings(1, samples=5), formula, np.asarray(0))
+        found[formula] = preparing.prepared(world, Settings(1, samples=5), formula, np.asarray(0))
 
     threads = [threading.Thread(target=prepare, args=(formula,)) for formula in ("x", "y", "x - y")]
     for thread in threads:
@@ -171,7 +171,7 @@ def test_one_page_prepares_and_the_others_take_it(monkeypatch):
 
 def test_programs_of_earlier_settings_are_forgotten(stage, monkeypatch):
     """Every γ is compiled for; a page whose slider moves for long does not fill the memory."""
-    monkeypatch.setattr(stages, "PROGRAMS", 2)
+    monkeypatch.setattr(preparing, "PROGRAMS", 2)
     for gamma in (0.5, 0.6, 0.7, 0.8):
         stage.change(Change(gamma=gamma, depth=1, samples=2))
         stage.plan_and_move()
@@ -181,8 +181,8 @@ def test_programs_of_earlier_settings_are_forgotten(stage, monkeypatch):
 
 def test_the_first_world_is_prepared_before_a_page_is_open(monkeypatch):
     seen = []
-    monkeypatch.setattr(stages, "prepared", lambda world, *rest: seen.append((world.name, *rest[:2])))
-    stages.warm(Catalogue({"four-rooms": four_rooms}))
+    monkeypatch.setattr(preparing, "prepared", lambda world, *rest: seen.append((world.name, *rest[:2])))
+    preparing.warm(Catalogue({"four-rooms": four_rooms}))
     assert seen == [("four-rooms", Settings(2, samples=300), "disc(9, 7, 1.6)")]
 
 

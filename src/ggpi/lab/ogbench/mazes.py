@@ -25,7 +25,6 @@ import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
-from ggpi.ghm.base import GHMs
 from ggpi.lab import agents, one_of
 from ggpi.lab.cache import kept, seconds_of
 from ggpi.lab.cells import Cells, Metrics, compute
@@ -36,8 +35,7 @@ from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench import choosers, walkers
 from ggpi.lab.ogbench.episodes import REPORTED, by_task, play
 from ggpi.lab.ogbench.models import FOLDER, Training, data_of, graph_of, kind_of, models
-from ggpi.lab.walks import Walks, over_walks
-from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
+from ggpi.lab.ogbench.planners import planner_of
 from ggpi.policies import PolicyBank
 from ggpi.types import Policy
 
@@ -60,8 +58,6 @@ FEW = ("depth-2", "recorded", "guide")
 FEW_OF_ANTS = ("depth-2", "recorded", "random", "guide")
 OF_BALLS = ("halving", "cross-entropy", "mpc")
 """Agents that act in point mazes only; models of ants predict places alone, which cannot be unrolled step by step."""
-WALKS = partial(Walks, 64, 100, 0.05)
-"""Of the one-step model, for a discount and a radius."""
 
 
 @dataclass(frozen=True)
@@ -260,28 +256,8 @@ def agent_of(config: Config, name: str) -> agents.Decide:
         return agents.random_switching(policies, RANDOM_TURN)
     if name == "guide":
         return choosers.guide(world) if config.has_ants else guide(world, policies, world.safe)
-    return planner_of(config, name, models(training).with_alpha(config.sizes.alpha), world.radius)
-
-
-def planner_of(config: Config, name: str, ghms: GHMs, radius: float) -> agents.Decide:
-    """A planner of finite depth by its name."""
-    if name == "halving":
-        search = SequentialHalving(config.draws, value_samples=1, factor=8, memory=0.5)
-        return agents.WarmPlanner(ghms, 3, radius, search)
-    if name == "mpc":
-        network = ghms.shared_network().at_horizon(0.0)
-        return over_walks(network.at(network.condition[0]), ghms.policies, WALKS(ghms.gamma, radius))
-    if name == "cross-entropy":
-        samples = max(1, config.samples // 4)
-        plans = max(9, config.draws // (4 * 4 * samples))
-        search = CrossEntropy(plans, depth=4, num_samples=samples, value_samples=1)
-        return agents.WarmPlanner(ghms, None, radius, search)
-    depth = int(name.removeprefix("depth-"))
-    samples = max(1, round(config.samples * len(ghms.policies) ** float(2 - depth)))
-    search = Exhaustive(num_samples=samples)
-    if config.has_ants:
-        return choosers.planner(ghms, radius, depth=depth, num_samples=samples, planner=search)
-    return agents.planner(ghms, depth, samples, radius, planner=search)
+    ghms = models(training).with_alpha(config.sizes.alpha)
+    return planner_of(name, ghms, world.radius, config.samples, config.draws, config.has_ants)
 
 
 def measured(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
