@@ -94,7 +94,7 @@ def test_what_is_saved_again_is_the_same(kind, tmp_path):
 
 
 def _of_then(now, then):
-    """A structure of today with the module paths of then, without newer fields, which are None, empty or their defaults."""
+    """A structure of today with the module paths of then, without newer fields that are None, empty or defaults."""
     if isinstance(now, dict) and isinstance(then, dict):
         if "class" in then:
             assert tags.BEFORE_TAGS.get(then["class"], then["class"]) == now["class"]
