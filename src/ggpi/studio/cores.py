@@ -1,13 +1,13 @@
-"""Who may plan: as many threads at the same time as there are cores; the others wait for their turn."""
+"""Who may plan: as many threads at a time as there are cores; the others wait in the order in which they came."""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-FREE = threading.BoundedSemaphore(max(os.cpu_count() or 1, 1))
 PATIENCE = 0.25
 """Seconds that a thread waits before it looks whether it is still needed."""
 _mine = threading.local()
@@ -15,6 +15,39 @@ _mine = threading.local()
 
 class Over(Exception):
     """Nobody needs the task of this thread any more."""
+
+
+class Turns:
+    """Cores for threads in the order in which they came: with `threading.Semaphore`, busy threads jump the queue."""
+
+    def __init__(self, cores: int):
+        self._free, self._lock, self._queue = cores, threading.Lock(), deque[threading.Event]()
+
+    def take(self) -> None:
+        """Waits for a core, no longer than until the task is over."""
+        mine = threading.Event()
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            self._queue.append(mine)
+        while not mine.wait(PATIENCE):
+            if _is_over():
+                with self._lock:
+                    if not mine.is_set():
+                        self._queue.remove(mine)
+                        raise Over
+
+    def give(self) -> None:
+        """Hands a core to the thread that has waited longest."""
+        with self._lock:
+            if self._queue:
+                self._queue.popleft().set()
+            else:
+                self._free += 1
+
+
+FREE = Turns(max(os.cpu_count() or 1, 1))
 
 
 def work(task: Callable[[], None], is_over: Callable[[], bool]) -> None:
@@ -50,7 +83,7 @@ def in_turn(lock: threading.Lock) -> Iterator[None]:
 
 
 def _enter() -> None:
-    _wait(FREE)
+    FREE.take()
     _mine.has_core = True
 
 
@@ -59,14 +92,18 @@ def _leave() -> bool:
     had_core = getattr(_mine, "has_core", False)
     _mine.has_core = False
     if had_core:
-        FREE.release()
+        FREE.give()
     return had_core
 
 
-def _wait(thing: threading.Lock | threading.Semaphore) -> None:
-    while not thing.acquire(timeout=PATIENCE):
-        if getattr(_mine, "is_over", _never)():
+def _wait(lock: threading.Lock) -> None:
+    while not lock.acquire(timeout=PATIENCE):
+        if _is_over():
             raise Over
+
+
+def _is_over() -> bool:
+    return getattr(_mine, "is_over", _never)()
 
 
 def _never() -> bool:

@@ -1,6 +1,7 @@
 """Threads share the cores: a page that has gone does no more work, and who waits for another keeps no core."""
 
 import threading
+import time
 
 import pytest
 
@@ -15,7 +16,7 @@ PATIENCE = 60
 
 @pytest.fixture
 def one_core(monkeypatch):
-    monkeypatch.setattr(cores, "FREE", threading.BoundedSemaphore(1))
+    monkeypatch.setattr(cores, "FREE", cores.Turns(1))
     return cores.FREE
 
 
@@ -25,14 +26,37 @@ def started(task):
     return thread
 
 
+def is_free():
+    """Whether another thread gets the core."""
+    done = []
+    started(lambda: cores.work(lambda: done.append(1), lambda: False)).join(PATIENCE)
+    return bool(done)
+
+
 def test_a_task_that_is_over_is_not_done(one_core):
     done, over = [], threading.Event()
-    with one_core:
-        thread = started(lambda: cores.work(lambda: done.append(1), over.is_set))
-        over.set()
-        thread.join(PATIENCE)
+    one_core.take()
+    thread = started(lambda: cores.work(lambda: done.append(1), over.is_set))
+    over.set()
+    thread.join(PATIENCE)
     assert not thread.is_alive() and not done
-    assert one_core.acquire(blocking=False)
+    one_core.give()
+    assert is_free()
+
+
+def test_cores_go_to_those_who_waited_longest(one_core):
+    """A thread that gives its core back and wants it again at once comes after all others."""
+    order, threads = [], []
+    one_core.take()
+    for name in range(8):
+        threads.append(started(lambda name=name: cores.work(lambda: order.append(name), lambda: False)))
+        while len(one_core._queue) <= name:
+            time.sleep(0.001)
+    one_core.give()
+    cores.work(lambda: order.append("again"), lambda: False)
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert order == [*range(8), "again"] and is_free()
 
 
 def test_who_waits_for_another_keeps_no_core(one_core):
@@ -49,7 +73,7 @@ def test_who_waits_for_another_keeps_no_core(one_core):
         assert has_core.wait(PATIENCE)
         cores.work(lambda: order.append("first"), lambda: False)
     thread.join(PATIENCE)
-    assert order == ["first", "second"] and one_core.acquire(blocking=False)
+    assert order == ["first", "second"] and is_free()
 
 
 @pytest.mark.parametrize("missing", ["lock", "core"])
@@ -64,7 +88,8 @@ def test_a_page_that_has_gone_waits_no_longer(one_core, missing):
 
     lock.acquire()
     thread = started(lambda: cores.work(task, over.is_set))
-    assert waits.wait(PATIENCE) and one_core.acquire(timeout=PATIENCE)
+    assert waits.wait(PATIENCE)
+    one_core.take()
     if missing == "core":
         lock.release()
         while lock.acquire(blocking=False):  # until the thread has it
@@ -74,8 +99,8 @@ def test_a_page_that_has_gone_waits_no_longer(one_core, missing):
     assert not thread.is_alive() and not done
     if missing == "core":
         assert lock.acquire(timeout=PATIENCE)
-    one_core.release()
-    assert one_core.acquire(blocking=False)
+    one_core.give()
+    assert is_free()
 
 
 def test_messages_of_a_page_that_has_gone_are_not_answered():

@@ -1,7 +1,9 @@
 """The page in a real browser, Debian's Chromium: what one clicks is planned for, at any width, and for everyone."""
 
 import itertools
+import json
 import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -365,6 +367,22 @@ def test_it_connects_again(browser):
     finally:
         server.should_exit = True
         thread.join(PATIENCE)
+
+
+def test_a_page_that_is_left_keeps_no_planner(page, port):
+    """Browsers keep pages for the back button, with their connections; this one plans again when it is back."""
+
+    def planners():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
+            return json.load(answer)["planners"]
+
+    others = planners() - 1
+    page.browser.get("data:text/html,elsewhere")
+    WebDriverWait(page.browser, PATIENCE, 0.05).until(lambda _: planners() == others)
+    page.browser.back()
+    page.wait("studio.agents[0]?.moments?.length > 0")
+    page.click("#step")
+    page.wait("studio.agents[0].moments.at(-1).t >= 1")
 
 
 def test_files_are_made_in_the_page(page):

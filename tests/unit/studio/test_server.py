@@ -2,6 +2,7 @@
 
 import json
 import random
+import socket
 import threading
 import time
 import urllib.error
@@ -382,6 +383,14 @@ def test_an_address_that_cannot_be_listened_at():
     for host, wrong in (("", 0), ("127.0.0.1", -1), ("127.0.0.1", 2**16)):
         with pytest.raises(ValueError, match="--port from 0 to 65535"):
             listening(host, wrong)
+
+
+def test_frames_leave_at_once():
+    """Nagle's algorithm would hold small frames back until those before them have been acknowledged."""
+    with listening("127.0.0.1", 0) as server, socket.create_connection(server.getsockname()):
+        there, _ = server.accept()
+        with there:
+            assert there.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_world_that_cannot_be_made_is_an_error():

@@ -19,6 +19,8 @@ export class Link {
     this.onFrame = onFrame;
     this.onState = onState;
     this.wait = 300;
+    // A browser may keep a page that was left, ready for the back button: it must not keep a planner as well.
+    addEventListener("pagehide", () => this.socket.close());
     this.connect();
   }
 
