@@ -18,7 +18,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 settings.register_profile("ggpi", derandomize=True, deadline=None, database=None)
 settings.load_profile("ggpi")
 
-seeds.shift(int(os.environ.get("GGPI_TEST_SEED_OFFSET", "0")))
+seeds.shift(seeds.OFFSET)
 
 pytest_plugins = ["suite_report"]
 

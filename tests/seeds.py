@@ -3,8 +3,11 @@
 `GGPI_TEST_SEED_OFFSET=3` adds 3 to every seed from which tests, experiments and environments start.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
+
+OFFSET = int(os.environ.get("GGPI_TEST_SEED_OFFSET", "0"))
 
 
 def shift(offset: int) -> None:

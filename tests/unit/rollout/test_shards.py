@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+import seeds
 from ggpi import cluster, collect
 from ggpi.data.memory import is_mapped
 from ggpi.data.transitions import FIELDS
@@ -91,6 +92,7 @@ def test_order_does_not_matter(expected):
     assert_same(collect_all(shards=SHARDS, executor=Backwards()), expected)
 
 
+@pytest.mark.skipif(seeds.OFFSET != 0, reason="other processes start from seeds that are not shifted")
 def test_processes_collect_the_same(expected, tmp_path):
     with cluster.processes(2) as executor:
         assert_same(collect_all(shards=SHARDS, executor=executor), expected)
