@@ -117,9 +117,12 @@ def test_targets_of_a_step_come_from_the_slow_copy():
 
 
 def test_the_learning_rate_falls_to_zero_or_stays():
-    """Adam on a far target moves by the learning rate: 0.1 · (1 − i/8) at step i of 8."""
+    """Adam on a far target moves by the learning rate: 0.1 · (1 − i/8) at step i of 8.
+
+    0.8 of the rows go there, ± 0.4% in so large a batch: the bound is eight deviations away.
+    """
     for decay, rates in (("linear", 0.1 * (1 - np.arange(8) / 8)), ("constant", np.full(8, 0.1))):
-        training, state = prepared(decay=decay, loss=CETD(n_step=1, copy_every=100))
+        training, state = prepared(decay=decay, loss=CETD(n_step=1, copy_every=100), batch_size=2**14)
         slow = eqx.tree_at(lambda old: old.centre, state.slow, jnp.full((2, 1), 1e6))
         states, _ = trained(training, eqx.tree_at(lambda old: old.slow, state, slow), 8)
         moved = np.diff([each.models.centre[0, 0] for each in states])
