@@ -22,6 +22,7 @@ def error(metrics, group):
     return [row["error"]["mean"] for row in metrics["rows"] if row["group"] == group]
 
 
+@pytest.mark.slow
 def test_errors_fall(metrics):
     """Jumps: 1/√n would be a ratio of .25. All cells as landmarks, many jumps: the error is noise alone."""
     one, many = error(metrics, "jumps")
@@ -52,6 +53,7 @@ def test_exact_values_choose_what_the_closed_loop_chooses():
     assert 0 <= experiment.loss(CONFIG, given, heads) < 1
 
 
+@pytest.mark.slow
 def test_table_and_figure_come_from_metrics(metrics):
     assert experiment_figure.table(metrics).row_count == 6
     assert len(experiment_figure.plot(metrics).axes) == 3

@@ -227,9 +227,8 @@ PLANNERS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["RandomShooting", *(pytest.param(name, marks=pytest.mark.slow) for name in list(PLANNERS)[1:])]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANNERS)
 def test_vmap_is_a_loop(name):
     """Each decision is the same alone and in a batch; its value is from fresh samples."""
     ghms, _, rng = world()

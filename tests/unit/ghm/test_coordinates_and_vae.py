@@ -74,10 +74,8 @@ def test_relative_positions_and_rotations_are_predicted():
         dataclasses.replace(plain(8), predicted=(8,))
 
 
-@pytest.mark.parametrize(
-    "model",
-    ["flow-matching", *(pytest.param(name, marks=pytest.mark.slow) for name in ("vae", "flow", "diffusion"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["flow-matching", "vae", "flow", "diffusion"])
 def test_all_models_predict_some_coordinates(model):
     policies = ggpi.policies.direction_policies()
     data = ggpi.collect("ggpi/PointMass-v0", policies, num_steps=300, switch_every=10, seed=0)

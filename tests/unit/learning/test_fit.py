@@ -78,6 +78,7 @@ def leaves(ghms):
     return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(ghms.models, eqx.is_array))]
 
 
+@pytest.mark.slow
 def test_it_learns_the_mean_and_spread_of_the_future():
     """From 0 with action ½: X_T is about T/2, so its mean is ½/(1−β) and its variance known.
 

@@ -73,6 +73,7 @@ def client(place):
         yield client
 
 
+@pytest.mark.slow
 def test_an_episode_is_played_to_its_end(client):
     about, moment = client.open("mine")
     assert about["axes"] == ["place", "speed"] and about["policies"] == ["on", "back"]

@@ -227,6 +227,7 @@ def test_a_mistake_drops_no_other_message(client):
     assert client.until("moment", lambda frame: frame["t"] > 1)
 
 
+@pytest.mark.slow
 def test_models_are_diagnosed(client):
     client.open("point-mass")
     client.send("diagnose")
