@@ -140,6 +140,31 @@ def test_with_all_plans_proposed_the_choice_is_that_of_exhaustive_search():
     assert found.gap == np.inf
 
 
+@pytest.mark.parametrize(("goal", "alpha"), [(1, 1.0), (5, 0.2)])
+def test_the_probability_of_a_switch_is_chosen_at_plan_time(goal, alpha):
+    """One policy walks right, the other stays, which is rewarded at the goal: near goals need a switch soon, far ones late.
+
+    400 draws miss one of 12 plans with probability 12 (11/12)⁴⁰⁰ < 1e-13.
+    """
+    P, n = np.zeros((STATES, 2, STATES)), 4000
+    P[:, 0], P[:, 1] = np.eye(STATES, k=1), np.eye(STATES)
+    P[-1, 0, -1] = 1
+    stays = [np.eye(2)[[a] * STATES] for a in range(2)]
+    ghms = ggpi.exact_ghms(ggpi.TabularMDP(P), stays, GAMMA, ALPHAS)
+    reward = rewards.state_action(np.outer(np.arange(STATES) == goal, [0.0, 1.0]))
+    gsps = ggpi.compositions(2, 2, ALPHAS)
+    v = dict(zip(gsps, ggpi.evaluate(gsps, ghms, reward).v[:, 0], strict=True))
+    best = GSP((0, 1), (alpha,))
+    bound = error_of_mean(WIDTH / 2, n, WIDTH, comparisons=20)
+    assert v[best] > 2 * bound + max(value for gsp, value in v.items() if gsp != best)
+    found = decided(RandomShooting(400, depth=2, num_samples=n, num_kept=12, value_samples=n), ghms, reward)
+    assert gsps_of(found.plans, ALPHAS)[int(found.best)] == best
+    fixed = decided(
+        RandomShooting(400, depth=2, num_samples=n, num_kept=12, alphas=0.6, value_samples=n), ghms, reward
+    )
+    assert fixed.value < found.value
+
+
 CODE = (2, 0, 1, 1)
 """Only these policies, one after the other, open the lock."""
 

@@ -51,7 +51,10 @@ def test_the_jumpy_graph_is_timed():
     found = run("import jumpy_graph; print(json.dumps(jumpy_graph.measure(30, 2, 2, rounds=1)))")
     results = committed("jumpy_graph")
     del results["growth"]
+    rows = results.pop("numpy")
     assert all(found.keys() == row.keys() for rows in results.values() for row in rows)
+    found = run("import jumpy_graph; print(json.dumps(jumpy_graph.against_numpy(30, 2, 2, rounds=1)))")
+    assert found["difference"] < 1e-4 and all(found.keys() == row.keys() for row in rows)
 
 
 def test_committed_results_of_executors():
@@ -98,10 +101,12 @@ def test_committed_memory_of_the_studio():
 def test_committed_results_of_the_jumpy_graph():
     """8 policies, 4,000 landmarks and 16 jumps of each; cost is linear but for the caches of the processor."""
     results = committed("jumpy_graph")
-    for (row,) in (results["base"], results["student"]):
+    for (row,) in (results["base"], results["student"], results["trained"]):
         assert row["build_seconds"] <= 15 and row["solve_seconds"] <= 0.2 and row["decision_seconds"] <= 0.01
         assert row["peak_gb"] <= 1
     assert max(growth for sizes in results["growth"].values() for growth in sizes.values()) < 2
+    (row,) = results["numpy"]
+    assert row["times_as_fast"] >= 5 and row["difference"] < 1e-4
 
 
 @pytest.mark.slow

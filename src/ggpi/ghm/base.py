@@ -149,7 +149,6 @@ class GHMs:
         check_gamma(self.gamma)
         if not self.policies or len(self.models) != len(self.horizons):
             raise ValueError(f"{len(self.models)} models, expected those of horizons {list(self.horizons)}")
-        self._check_network()
         worlds = set()
         for horizon, models in zip(self.horizons, self.models, strict=True):
             each = [models] if self._is_stacked else list(models)

@@ -244,7 +244,7 @@ def test_models_of_two_networks_of_one_size():
     assert replace(own, models=(own.models[0], copy)).models[1] is copy
 
 
-def test_conditions_of_other_horizons_or_policies():
+def test_conditions_of_other_horizons_or_policies(tmp_path):
     own = ghms().with_alpha(0.5)
     exchanged = eqx.tree_at(lambda one: one.condition, own.models[1], own.models[1].condition[::-1])
     for models in (own.models[::-1], (own.models[0], own.models[0]), (own.models[0], exchanged)):
@@ -253,9 +253,10 @@ def test_conditions_of_other_horizons_or_policies():
     with pytest.raises(ValueError, match=r"1 models, expected those of horizons \[0\.95, 0\.475\]"):
         replace(own, models=own.models[:1])
     damaged = object.__new__(GHMs)
-    damaged.__dict__.update(vars(own) | {"models": own.models[::-1]})  # as `load` builds it
-    with pytest.raises(ValueError, match="the conditions of other policies or horizons"):
-        damaged.check_parts(())
+    damaged.__dict__.update(vars(own) | {"models": own.models[::-1]})
+    ggpi.save(tmp_path, damaged)
+    with pytest.raises(ggpi.FileError, match="the conditions of other policies or horizons"):
+        ggpi.load(tmp_path)
 
 
 def test_models_of_a_network_may_be_traced():
