@@ -142,7 +142,7 @@ def test_with_all_plans_proposed_the_choice_is_that_of_exhaustive_search():
 
 @pytest.mark.parametrize(("goal", "alpha"), [(1, 1.0), (5, 0.2)])
 def test_the_probability_of_a_switch_is_chosen_at_plan_time(goal, alpha):
-    """One policy walks right, the other stays, which is rewarded at the goal: near goals need a switch soon, far ones late.
+    """One policy walks right, the other stays, which is rewarded at the goal: near goals need an early switch.
 
     400 draws miss one of 12 plans with probability 12 (11/12)⁴⁰⁰ < 1e-13.
     """

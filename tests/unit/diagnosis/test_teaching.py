@@ -10,7 +10,7 @@ import pytest
 
 import ggpi
 from ggpi.data import StateSpec
-from ggpi.diagnosis import Truth
+from ggpi.diagnosis import Truth, teaching
 from ggpi.diagnosis.teaching import beside_teacher, checked_teacher
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.conditioned import conditioned
@@ -45,6 +45,20 @@ def test_distances_are_between_the_student_the_teacher_and_the_truth():
     same = beside_teacher(Walk(jnp.array(3.0)), Walk(jnp.array(3.0)), truth, key=KEY)
     assert same["teacher_energy"] != same["teacher_energy_floor"], "two sets of samples"
     assert same["energy_of_teacher"] == found["energy_of_teacher"]
+
+
+def test_all_samples_have_random_numbers_of_their_own(monkeypatch):
+    seen, state = [], np.zeros((2, 1), np.float32)
+    truth = Truth(state, state, np.arange(6.0).reshape(2, 3, 1))
+
+    def drawn(model, truth, *, key):
+        seen.append((float(model.move), *jax.random.key_data(key).tolist()))
+        return truth.future
+
+    monkeypatch.setattr(teaching, "draw_at", drawn)
+    beside_teacher(Walk(jnp.array(1.0)), Walk(jnp.array(2.0)), truth, key=KEY)
+    assert [move for move, *_ in seen] == [1, 2, 2]
+    assert len({tuple(key) for _, *key in seen}) == 3
 
 
 def models(policies=AB):

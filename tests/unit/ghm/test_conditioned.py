@@ -267,6 +267,8 @@ def test_models_of_a_network_may_be_traced():
     def sample(weights):
         shared = eqx.tree_at(lambda one: one.shifts, own.network, weights)
         traced = replace(own, models=(shared.at_horizon(0.95),)).with_alpha(0.5)
+        copies = jax.tree.map(lambda leaf: 1 * leaf, traced.models[1])
+        traced = replace(traced, models=(traced.models[0], copies))
         return traced.segment(0, 0.5).push(STATE, ACTION, jnp.ones(2))
 
     expected = own.with_alpha(0.5).segment(0, 0.5).push(STATE, ACTION, jnp.ones(2))

@@ -146,7 +146,7 @@ def test_threads_collect_diagnose_and_distil(tmp_path):
         student = ggpi.distil(
             ghms, own, steps=2, recipe=ggpi.Recipe(batch_size=16), out=place / str(i), key=key
         )
-        about = ggpi.diagnose(student, ggpi.envs.PointMass(), own, num_pairs=2, num_samples=4, key=key)
+        about = ggpi.diagnose(student, None, own, num_pairs=2, num_samples=4, key=key)
         leaves = jax.tree.leaves(eqx.filter(student.models, eqx.is_array))
         return own.state, own.action, leaves, [list(one.values()) for one in about[policies[0].name].values()]
 
