@@ -231,6 +231,16 @@ def ant_training(
     }
 
 
+def ant_quality(steps: int = 12_000, num_walks: int = 4_000, num_pairs: int = 64) -> dict:
+    """The energy distance of the ant's network after a longer training, with its own schedule, by itself."""
+    config = WalkConfig(num_walks=num_walks)
+    ghms = fit_models(replace(config, recipe=replace(config.recipe, steps=steps, chunk=max(steps // 24, 1))))
+    return {
+        "steps": steps,
+        "energy": [row["energy"] for row in ratios(calibration(ghms, num_pairs, num_pairs)).values()],
+    }
+
+
 KINDS = {"point mass, network", "point mass, stack", "ant, network", "ant, VAEs"}
 
 
@@ -314,10 +324,11 @@ def planning(num_states: int, rounds: int) -> dict:
 
 
 def measure(**sizes) -> dict:
-    rounds, ant = sizes.pop("rounds", 150), sizes.pop("ant", {})
+    rounds, ant, longer = sizes.pop("rounds", 150), sizes.pop("ant", {}), sizes.pop("quality", {})
     return {
         "training": training(**sizes),
         "ant_training": ant_training(**ant),
+        "ant_quality": ant_quality(**longer),
         "memory": memory(),
         "planning_ms": planning(1, rounds),
         "planning_64_states_ms": planning(64, max(rounds // 15, 1)),
@@ -327,6 +338,7 @@ def measure(**sizes) -> dict:
 PARTS: dict[str, Callable[[], dict]] = {
     "planning": lambda: {"planning_ms": planning(1, 100), "planning_64_states_ms": planning(64, 6)},
     "ant": lambda: {"ant_training": ant_training()},
+    "quality": lambda: {"ant_quality": ant_quality()},
     "memory": lambda: {"memory": memory()},
 }
 """Those that are not named stay as they were."""
@@ -337,7 +349,8 @@ def main() -> None:
         print(json.dumps(sizes_of(sys.argv[2])))
         return
     path = Path(__file__).parent / "results" / "one_network.json"
-    found = json.loads(path.read_text()) | PARTS[sys.argv[1]]() if sys.argv[1:] else measure()
+    found = PARTS[sys.argv[1]]() if sys.argv[1:] else measure()
+    found = json.loads(path.read_text()) | found
     print(json.dumps(found, indent=1))
     path.write_text(json.dumps(found, indent=1) + "\n")
 

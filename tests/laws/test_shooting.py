@@ -15,7 +15,7 @@ from ggpi.planning.cross_entropy import fitted
 from ggpi.planning.planning import posed
 from ggpi.planning.sequences import Sequences, sequence_returns
 from ggpi.planning.shooting import tried
-from ggpi.switching import GSP, missing_suffixes
+from ggpi.switching import GSP, gsp_set, missing_suffixes
 from worlds import bellman_q_gsp
 
 GAMMA, ALPHAS, STATES, POLICIES = 0.9, (0.2, 0.6, 1.0), 6, 3
@@ -152,7 +152,7 @@ def test_the_probability_of_a_switch_is_chosen_at_plan_time(goal, alpha):
     stays = [np.eye(2)[[a] * STATES] for a in range(2)]
     ghms = ggpi.exact_ghms(ggpi.TabularMDP(P), stays, GAMMA, ALPHAS)
     reward = rewards.state_action(np.outer(np.arange(STATES) == goal, [0.0, 1.0]))
-    gsps = ggpi.compositions(2, 2, ALPHAS)
+    gsps = gsp_set(dict.fromkeys(gsp for each in ALPHAS for gsp in ggpi.compositions(2, 2, each)))
     v = dict(zip(gsps, ggpi.evaluate(gsps, ghms, reward).v[:, 0], strict=True))
     best = GSP((0, 1), (alpha,))
     bound = error_of_mean(WIDTH / 2, n, WIDTH, comparisons=20)
