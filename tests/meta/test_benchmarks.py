@@ -140,6 +140,14 @@ def test_committed_training_of_the_ants_network():
     assert found["times_as_fast"] < 1.5, "docs/deviations.md lists it as a goal that is not met"
 
 
+def test_committed_memory_of_one_network():
+    """A network has a third of the weights of its stack at most; what a process takes is mostly not weights."""
+    found = committed("one_network")["memory"]
+    for ours, theirs in (("ant, network", "ant, VAEs"), ("point mass, network", "point mass, stack")):
+        assert 3 * found[ours]["parameters_mb"] <= found[theirs]["parameters_mb"]
+        assert found[ours]["peak_mb"] <= 1.2 * found[theirs]["peak_mb"] <= 1_200
+
+
 @pytest.mark.slow
 def test_planners_are_timed():
     """Exhaustive search draws one jump for each distinct prefix and sample, the others at most as many."""
