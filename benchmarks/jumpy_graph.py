@@ -2,7 +2,9 @@
 
 An empty square of 20 × 20, directions as policies, jumps of 16 steps on average (γ = .998, α = .06). Models are exact
 and cheap, so that building is mostly the search for neighbours; `student` builds the same graph with the network of a
-one-pass student (untrained, of the default size), as learned models do. Each reward is a new target. Times are the best
+one-pass student (untrained, of the default size), as learned models do. `trained` builds one with the shipped students
+of the maze, whose four policies are taken twice: weights are multiplied alike whatever they are. `numpy` solves one
+reward by plain value iteration in NumPy, on the same graph, in turns. Each reward is a new target. Times are the best
 of some rounds, by the wall and by the CPU: the latter counts all threads, and hardly depends on what else runs.
 Memory is the size of the graph, and the peak of the process so far.
 """
@@ -23,10 +25,11 @@ import numpy as np
 import ggpi
 from ggpi._jax.batching import stack
 from ggpi.ghm.abstract import AbstractGHM
-from ggpi.ghm.base import GHMs
+from ggpi.ghm.base import GHMs, joined_ghms
 from ggpi.ghm.conditioned import conditioned
 from ggpi.ghm.coordinates import Frame, fit_frame
 from ggpi.ghm.one_pass import student_of
+from ggpi.planning.graph_values import PRECISION
 from ggpi.policies.linear import linear_policy
 from ggpi.switching import beta_of
 
@@ -74,6 +77,53 @@ def student(ghms: GHMs) -> GHMs:
     return replace(ghms, models=tuple(network.at_horizon(horizon) for horizon in (GAMMA, BETA)))
 
 
+def shipped() -> GHMs:
+    """The trained students of the maze, twice: eight policies."""
+    ghms = ggpi.pretrained("maze-ghms").with_alpha(ALPHA)
+    return joined_ghms([ghms, ghms])
+
+
+def in_numpy(graph: ggpi.JumpyGraph, f: np.ndarray) -> np.ndarray:
+    """V by sweeps V ← max_k (f_k + c W_k V), until a sweep changes no value by more than the solver's precision."""
+    v, jumps = f.max(axis=0), graph.jumps
+    while True:
+        after = (jumps.weight * v[jumps.neighbour]).sum(axis=(2, 3))
+        new = (f + graph.discount * after).max(axis=0)
+        if np.abs(new - v).max() <= PRECISION * (1 - graph.discount) * np.abs(new).max():
+            return new
+        v = new
+
+
+def against_numpy(num_landmarks: int, num_jumps: int, num_policies: int, rounds: int = 2) -> dict:
+    """Seconds of `graph.solve` and of NumPy for the same rewards, in turns, and how far apart their values are."""
+    rng = np.random.default_rng(0)
+    data = rng.uniform(0, SIDE, (max(10 * num_landmarks, 2000), 2)).astype(np.float32)
+    ghms = straight(num_policies, data)
+    sizes = {"num_landmarks": num_landmarks, "num_jumps": num_jumps, "num_neighbours": 4}
+    graph = ggpi.jumpy_graph(ghms, data, **sizes, key=jax.random.key(0))
+    graph.solve(ggpi.rewards.target(data[0], 1.0))
+    found, apart = [], 0.0
+    for place in rng.uniform(0, SIDE, (rounds, 2)):
+        reward, clock = ggpi.rewards.target(place, 1.0), [time.process_time()]
+        ours = graph.solve(reward)
+        clock.append(time.process_time())
+        theirs = in_numpy(graph, graph._rewards(reward.form, reward.values))
+        clock.append(time.process_time())
+        found.append(np.diff(clock))
+        apart = max(apart, float(np.abs(ours - theirs).max() / np.abs(theirs).max()))
+    ours, theirs = np.median(found, axis=0)
+    ratio = float(np.median([b / a for a, b in found]))
+    return {
+        "landmarks": num_landmarks,
+        "jumps": num_jumps,
+        "policies": num_policies,
+        "solve_cpu_seconds": float(ours),
+        "numpy_cpu_seconds": float(theirs),
+        "times_as_fast": ratio,
+        "difference": apart,
+    }
+
+
 def timed(function, rounds: int) -> tuple[float, float]:
     """Seconds by the wall and by the CPU, the best of some rounds."""
     found = []
@@ -85,14 +135,21 @@ def timed(function, rounds: int) -> tuple[float, float]:
 
 
 def measure(
-    num_landmarks: int, num_jumps: int, num_policies: int, rounds: int = 5, learned: bool = False
+    num_landmarks: int, num_jumps: int, num_policies: int, rounds: int = 5, models: str = "exact"
 ) -> dict:
     rng = np.random.default_rng(0)
     data = rng.uniform(0, SIDE, (max(10 * num_landmarks, 2000), 2)).astype(np.float32)
-    ghms, graphs = straight(num_policies, data), []
-    ghms = student(ghms) if learned else ghms
-    sizes = {"num_landmarks": num_landmarks, "num_jumps": num_jumps, "num_neighbours": 4}
-    builds = 1 if num_landmarks > 20_000 or learned else 2  # the first one compiles
+    graphs: list[ggpi.JumpyGraph] = []
+    if models == "trained":
+        data = np.concatenate([rng.uniform(-4, 4, data.shape), rng.normal(0, 2, data.shape)], 1).astype(
+            np.float32
+        )
+        ghms = shipped()
+    else:
+        ghms = straight(num_policies, data)
+        ghms = student(ghms) if models == "student" else ghms
+    sizes = {"num_landmarks": num_landmarks, "num_jumps": num_jumps, "num_neighbours": 4, "alpha": ALPHA}
+    builds = 1 if num_landmarks > 20_000 or models != "exact" else 2  # the first one compiles
     build = timed(
         lambda i: graphs.append(ggpi.jumpy_graph(ghms, data, **sizes, key=jax.random.key(i))), builds
     )
@@ -130,22 +187,26 @@ def main() -> None:
     base, most = (100, 1_000) if is_tiny else (4_000, 100_000)
     rows = {
         "base": [lambda: measure(base, 16, 8)],
-        "student": [lambda: measure(base, 16, 8, learned=True)],
+        "student": [lambda: measure(base, 16, 8, models="student")],
+        "trained": [lambda: measure(base, 16, 8, models="trained")],
+        "numpy": [lambda: against_numpy(base, 16, 8)],
         "jumps": [lambda n=n: measure(base, n, 4) for n in (4, 16)],
         "policies": [lambda k=k: measure(base, 8, k) for k in (2, 8)],
         "landmarks": [
             lambda count=count: measure(count, 8, 4, rounds=3) for count in (most // 100, most // 10, most)
         ],
     }
-    results = {}
-    for name, measured in rows.items():
+    path = Path(__file__).parent / "results" / "jumpy_graph.json"
+    named = [name for name in sys.argv[1:] if name in rows]  # the others stay as they were
+    results = json.loads(path.read_text()) if named else {}
+    for name in named or rows:
+        measured = rows[name]
         results[name] = [one() for one in measured]
         print(json.dumps({name: results[name]}, indent=1), flush=True)
     results["growth"] = {size: growth(results[size], size) for size in ("jumps", "policies", "landmarks")}
     print(json.dumps({"growth": results["growth"]}, indent=1))
     if not is_tiny:
-        text = json.dumps(results, indent=1)
-        (Path(__file__).parent / "results" / "jumpy_graph.json").write_text(text + "\n")
+        path.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

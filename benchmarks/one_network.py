@@ -5,6 +5,13 @@ TD²-CFM with the same width and data, the network with smaller batches and fewe
 to simulated futures, the mean over both horizons of all policies, taken along the way and off the clock. A network that
 is as good at the end and took less time has the larger throughput at equal quality.
 
+The ant: the network that is shipped replaced eight VAEs (`ggpi.lab.ant.models`, `cpu`). Both train in turns, chunk by
+chunk, so that what else runs slows both; from the rates follow the seconds of all of their updates. Energy distances
+of both at the end are in the docs (ant-one-network); that of the network after a short training says when it is as good
+as the VAEs are at their end. CPU seconds count all threads and hardly depend on what else runs.
+
+Memory: the parameters of a network and of its stack, and the peak of a process that trains one of them for a moment.
+
 Planning: one state of the ant and 64 of them, depth 2, four policies, 100 samples; VAEs of the size that `ggpi fit ant`
 trains, the shipped network that draws the time first, and students of flow-matching models. Rounds alternate, and the
 best of each counts. VAEs and students are untrained, which takes as long.
@@ -13,13 +20,18 @@ best of each counts. VAEs and students are untrained, which takes as long.
 from __future__ import annotations
 
 import json
+import resource
+import statistics
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -34,6 +46,8 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.conditioned import Conditioned
 from ggpi.ghm.one_pass import student_of
 from ggpi.ghm.vae import VAEConfig
+from ggpi.lab.ant.calibration import calibration, ratios
+from ggpi.lab.ant.models import VAES, WalkConfig, fit_models
 from ggpi.learning.flow_losses import TD2CFM
 from ggpi.learning.recipe import Recipe
 from ggpi.policies import direction_policies
@@ -42,6 +56,7 @@ GAMMA, ALPHA = 0.95, 0.2
 HORIZONS = GAMMA, GAMMA * (1 - ALPHA)
 KEY = jax.random.key(0)
 SAMPLES, DEPTH = 100, 2
+DOCS = Path(__file__).parents[1] / "docs" / "results" / "ant-one-network.json"
 
 
 class Watch:
@@ -128,6 +143,143 @@ def training(
     }
 
 
+class Turns:
+    """Callbacks of two trainings that take turns, chunk by chunk, and the time of each chunk."""
+
+    def __init__(self):
+        self.both_begin, self.changed, self.turn = threading.Barrier(2), threading.Condition(), 0
+        self.times: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+
+    def callback(self, place: int, steps: int) -> Callable[[Any], None]:
+        """Of one training; seconds per update by the wall, and by the CPU, which works for one at a time."""
+        begun: tuple[int, float, float] | None = None
+
+        def call(report) -> None:
+            nonlocal begun
+            now = report.step, time.perf_counter(), time.process_time()
+            if begun is None:
+                self.both_begin.wait()
+            else:
+                count, wall, cpu = (b - a for a, b in zip(begun, now, strict=True))
+                self.times[place].append((wall / count, cpu / count))
+            with self.changed:
+                if begun is not None:
+                    self.turn = 1 - place
+                    self.changed.notify_all()
+                if report.step < steps:
+                    self.changed.wait_for(lambda: self.turn == place)
+            begun = report.step, time.perf_counter(), time.process_time()
+
+        return call
+
+    def pairs(self) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+        """Without the first chunks, which compile, and the last, beside which the other training ends."""
+        return list(zip(*self.times, strict=True))[1:-1]
+
+
+def docs_energy(models: str) -> list[float]:
+    """The energy distances of the ant's models in the docs, at both horizons, on the states of the settings."""
+    rows = json.loads(DOCS.read_text())["tables"][0]["rows"]
+    (found,) = (row[-1] for row in rows if row[0] == models)
+    return [float(part) for part in found.split(" / ")]
+
+
+def ant_training(
+    network_steps: int = 3_000,
+    vae_steps: int = 48,
+    num_walks: int = 2_000,
+    num_pairs: int = 64,
+    num_chunks: int = 12,
+) -> dict:
+    """Rates and times of the ant's network and of the VAEs that it replaced, and energy distances."""
+    turns, config, vaes = (
+        Turns(),
+        WalkConfig(num_walks=num_walks),
+        replace(VAES["cpu"], num_transitions=12_800),
+    )
+    found: dict[int, GHMs] = {}
+
+    def train(place: int, config: Any, steps: int) -> None:
+        short = replace(config.recipe, steps=steps, chunk=steps // num_chunks)
+        found[place] = fit_models(replace(config, recipe=short), callbacks=[turns.callback(place, steps)])
+
+    other = threading.Thread(target=train, args=(1, vaes, vae_steps))
+    other.start()
+    train(0, config, network_steps)
+    other.join()
+    rates = [[statistics.median(pair[k][i] for pair in turns.pairs()) for i in (0, 1)] for k in (0, 1)]
+    ratios_of = [statistics.median(b[i] / a[i] for a, b in turns.pairs()) for i in (0, 1)]
+    steps = WalkConfig().recipe.steps, VAES["cpu"].recipe.steps
+    early = ratios(calibration(found[0], num_pairs, num_pairs))
+    return {
+        name: {
+            "steps": count,
+            "seconds_per_update": wall,
+            "cpu_seconds_per_update": cpu,
+            "cpu_seconds": count * cpu,
+            "energy": docs_energy(docs),
+        }
+        for name, count, (wall, cpu), docs in zip(
+            ("network", "vaes"), steps, rates, ("one network, shipped", "eight VAEs"), strict=True
+        )
+    } | {
+        "early_network": {"steps": network_steps, "energy": [row["energy"] for row in early.values()]},
+        "seconds_of_an_update_ratio": ratios_of[0],
+        "cpu_seconds_of_an_update_ratio": ratios_of[1],
+        "times_as_fast": ratios_of[1] * steps[1] / steps[0],
+        "times_as_fast_early": ratios_of[1] * steps[1] / network_steps,
+    }
+
+
+def ant_quality(steps: int = 12_000, num_walks: int = 4_000, num_pairs: int = 64) -> dict:
+    """The energy distance of the ant's network after a longer training, with its own schedule, by itself."""
+    config = WalkConfig(num_walks=num_walks)
+    ghms = fit_models(replace(config, recipe=replace(config.recipe, steps=steps, chunk=max(steps // 24, 1))))
+    return {
+        "steps": steps,
+        "energy": [row["energy"] for row in ratios(calibration(ghms, num_pairs, num_pairs)).values()],
+    }
+
+
+KINDS = {"point mass, network", "point mass, stack", "ant, network", "ant, VAEs"}
+
+
+def trained_for_a_moment(kind: str, steps: int = 4) -> GHMs:
+    """Models of one of `KINDS`, after some updates with the same number of rows of data."""
+    if kind.startswith("ant"):
+        config = (
+            WalkConfig(num_walks=64)
+            if kind == "ant, network"
+            else replace(VAES["cpu"], num_transitions=6_400)
+        )
+        return fit_models(replace(config, recipe=replace(config.recipe, steps=steps, chunk=steps)))
+    env, policies = world()
+    data = ggpi.collect(GymVectorEnv(env, 32), policies, 3_200, switch_every=40, seed=0)
+    alpha, batch = ("any", 64) if kind == "point mass, network" else (ALPHA, 256)
+    shape = ggpi.FlowMatchingConfig(width=96, depth=2)
+    recipe = Recipe(shape, TD2CFM(n_step=20), steps=steps, chunk=steps, batch_size=batch)
+    return ggpi.fit(policies, data, gamma=GAMMA, alpha=alpha, recipe=recipe, key=KEY)
+
+
+def sizes_of(kind: str) -> dict[str, float]:
+    """Megabytes: parameters, shared ones once, and the peak of this process."""
+    ghms = trained_for_a_moment(kind)
+    arrays = {id(leaf): leaf.nbytes for leaf in jax.tree.leaves(eqx.filter(ghms.models, eqx.is_array))}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return {"parameters_mb": sum(arrays.values()) / 1e6, "peak_mb": peak}
+
+
+def memory() -> dict[str, dict[str, float]]:
+    """Every kind in a process of its own."""
+    found = {}
+    for kind in sorted(KINDS):
+        child = subprocess.run(
+            [sys.executable, __file__, "sizes", kind], capture_output=True, text=True, check=True
+        )
+        found[kind] = json.loads(child.stdout.splitlines()[-1])
+    return found
+
+
 def agent(ghms: GHMs, num_states: int) -> ggpi.GGPIAgent:
     goals = np.tile(np.array([5.0, 0.0], np.float32), (num_states, 1))
     reward = ggpi.rewards.target(goals[0], 0.5) if num_states == 1 else ggpi.rewards.targets(goals, 0.5)
@@ -172,21 +324,36 @@ def planning(num_states: int, rounds: int) -> dict:
 
 
 def measure(**sizes) -> dict:
-    rounds = sizes.pop("rounds", 150)
-    trained = training(**sizes)
+    rounds, ant, longer = sizes.pop("rounds", 150), sizes.pop("ant", {}), sizes.pop("quality", {})
     return {
-        "training": trained,
+        "training": training(**sizes),
+        "ant_training": ant_training(**ant),
+        "ant_quality": ant_quality(**longer),
+        "memory": memory(),
         "planning_ms": planning(1, rounds),
         "planning_64_states_ms": planning(64, max(rounds // 15, 1)),
     }
 
 
-if __name__ == "__main__":
+PARTS: dict[str, Callable[[], dict]] = {
+    "planning": lambda: {"planning_ms": planning(1, 100), "planning_64_states_ms": planning(64, 6)},
+    "ant": lambda: {"ant_training": ant_training()},
+    "quality": lambda: {"ant_quality": ant_quality()},
+    "memory": lambda: {"memory": memory()},
+}
+"""Those that are not named stay as they were."""
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["sizes"]:
+        print(json.dumps(sizes_of(sys.argv[2])))
+        return
     path = Path(__file__).parent / "results" / "one_network.json"
-    if sys.argv[1:] == ["planning"]:  # the training of the last run is kept
-        parts = {"planning_ms": planning(1, 100), "planning_64_states_ms": planning(64, 6)}
-        found = json.loads(path.read_text()) | parts
-    else:
-        found = measure()
+    found = PARTS[sys.argv[1]]() if sys.argv[1:] else measure()
+    found = json.loads(path.read_text()) | found
     print(json.dumps(found, indent=1))
     path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("gymnasium_robotics")
 
-from ggpi.lab.maze import closed_loop, closed_loop_figure
+from ggpi.lab.maze import closed_loop, closed_loop_figure, scores
 from ggpi.lab.maze.closed_loop_models import ALPHA, GAMMA
 
 
@@ -26,9 +26,17 @@ def test_run_has_every_number():
         metrics["success"]
     )
     assert len(metrics["graphs"]) == 1 and 0 <= metrics["graphs"][0]["in_walls"] <= 1
+    assert metrics["graphs"][0]["excess_stderr"] > 0
     assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
     assert len(closed_loop_figure.table(metrics)) == 2
     assert len(closed_loop_figure.plot(metrics).axes) == 2
+
+
+def test_two_successes_of_two_do_not_prove_a_share_of_100_percent():
+    """By the exact interval at the level .9, its lower end is the root of p² = .05."""
+    found = scores.by_turns((0, 3), [{"steps": [4, 0, 7, 0]}])
+    assert found["0"]["low"] == pytest.approx(0.05**0.5) and found["0"]["high"] == 1
+    assert found["3"]["high"] == pytest.approx(1 - 0.05**0.5) and found["3"]["low"] == 0
 
 
 def test_eight_policies_go_eight_ways():

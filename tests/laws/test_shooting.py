@@ -15,7 +15,7 @@ from ggpi.planning.cross_entropy import fitted
 from ggpi.planning.planning import posed
 from ggpi.planning.sequences import Sequences, sequence_returns
 from ggpi.planning.shooting import tried
-from ggpi.switching import GSP, missing_suffixes
+from ggpi.switching import GSP, gsp_set, missing_suffixes
 from worlds import bellman_q_gsp
 
 GAMMA, ALPHAS, STATES, POLICIES = 0.9, (0.2, 0.6, 1.0), 6, 3
@@ -138,6 +138,31 @@ def test_with_all_plans_proposed_the_choice_is_that_of_exhaustive_search():
     assert abs(found.value - v[kept[int(found.best)]]) <= bound and found.value != found.mean[found.best]
     assert found.draws == (200 + 9 * 2 + 1) * 2 * n and found.survivors.tolist() == [9]
     assert found.gap == np.inf
+
+
+@pytest.mark.parametrize(("goal", "alpha"), [(1, 1.0), (5, 0.2)])
+def test_the_probability_of_a_switch_is_chosen_at_plan_time(goal, alpha):
+    """One policy walks right, the other stays, which is rewarded at the goal: near goals need an early switch.
+
+    400 draws miss one of 12 plans with probability 12 (11/12)⁴⁰⁰ < 1e-13.
+    """
+    P, n = np.zeros((STATES, 2, STATES)), 4000
+    P[:, 0], P[:, 1] = np.eye(STATES, k=1), np.eye(STATES)
+    P[-1, 0, -1] = 1
+    stays = [np.eye(2)[[a] * STATES] for a in range(2)]
+    ghms = ggpi.exact_ghms(ggpi.TabularMDP(P), stays, GAMMA, ALPHAS)
+    reward = rewards.state_action(np.outer(np.arange(STATES) == goal, [0.0, 1.0]))
+    gsps = gsp_set(dict.fromkeys(gsp for each in ALPHAS for gsp in ggpi.compositions(2, 2, each)))
+    v = dict(zip(gsps, ggpi.evaluate(gsps, ghms, reward).v[:, 0], strict=True))
+    best = GSP((0, 1), (alpha,))
+    bound = error_of_mean(WIDTH / 2, n, WIDTH, comparisons=20)
+    assert v[best] > 2 * bound + max(value for gsp, value in v.items() if gsp != best)
+    found = decided(RandomShooting(400, depth=2, num_samples=n, num_kept=12, value_samples=n), ghms, reward)
+    assert gsps_of(found.plans, ALPHAS)[int(found.best)] == best
+    fixed = decided(
+        RandomShooting(400, depth=2, num_samples=n, num_kept=12, alphas=0.6, value_samples=n), ghms, reward
+    )
+    assert fixed.value < found.value
 
 
 CODE = (2, 0, 1, 1)

@@ -4,7 +4,8 @@ from ggpi.agent.agent import GGPIAgent
 from ggpi.agent.choosing import Plan
 from ggpi.agent.fresh import FreshValues, fresh_values
 from ggpi.agent.searching import Progress
-from ggpi.agent.warnings import NoRewardWarning, UnfamiliarCodeWarning, UnfamiliarStateWarning
+from ggpi.agent.warnings import NoRewardWarning, UnfamiliarStateWarning
+from ggpi.planning.unfamiliar import UnfamiliarCodeWarning
 
 __all__ = [
     "FreshValues",

@@ -249,7 +249,7 @@ class GGPIAgent:
 
     def _searched(self, states: Array, key: Key, **limits: Any) -> _Decision:
         planner, warm = cast(AbstractPlanner, self.planner), limits.pop("warm", None)
-        self._shared.warner.about_codes(planner, self._problem, states[0], key)
+        self._shared.warner.about_codes(planner, self._problem, states, key)
         found = search(planner, self._problem, states, warm, **limits, key=key)
         gsps, values, best = estimates(self._problem, self._set, found)
         return _Decision(values, best, np.asarray(found.action), None, key, found, gsps)

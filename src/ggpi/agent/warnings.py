@@ -12,10 +12,8 @@ import numpy as np
 from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.planning.chains import Problem
 from ggpi.planning.jumpy_graph import JumpyGraph
-from ggpi.planning.posing import said
 from ggpi.planning.search import AbstractPlanner
-from ggpi.planning.sequences import choices_of
-from ggpi.planning.shooting import AbstractShooter
+from ggpi.planning.unfamiliar import UnfamiliarCodeWarning, unfamiliar_codes
 from ggpi.rewards import Reward
 from ggpi.types import Key, Numbers
 
@@ -24,8 +22,6 @@ FAR = 15.0
 MuJoCo and classic control none is farther than 13 from the mean of its own data (in most, none farther than 6)."""
 TIMES = 2.0
 """How many times as far from every landmark as 99.9% of the data."""
-OUTSIDE = 0.1
-"""Of the range of codes: proposals that are moved by more are warned of."""
 LEVEL = 4
 """Frames between the warning and the line that calls `act` or `plan`."""
 
@@ -36,10 +32,6 @@ class NoRewardWarning(UserWarning):
 
 class UnfamiliarStateWarning(UserWarning):
     """An agent acts in a state that is far from the data that its models learned from."""
-
-
-class UnfamiliarCodeWarning(UserWarning):
-    """A planner's function proposes policies that are unlike those that the models learned from."""
 
 
 class Warner:
@@ -96,24 +88,15 @@ class Warner:
             stacklevel=LEVEL,
         )
 
-    def about_codes(self, planner: AbstractPlanner, problem: Problem, state: Numbers, key: Key) -> None:
-        """Warns of codes that a function proposes in the first state, far outside of those that the models know."""
-        if "codes" in self.said or not (isinstance(planner, AbstractShooter) and callable(planner.proposals)):
+    def about_codes(self, planner: AbstractPlanner, problem: Problem, states: Numbers, key: Key) -> None:
+        """Warns of codes that a function proposes in states [B, …], far outside of those that the models know."""
+        if "codes" in self.said:
+            return
+        found = unfamiliar_codes(planner, problem, states, key)
+        if found is None:
             return
         self.said.add("codes")
-        codes = np.asarray(planner.proposals(state, key=key))
-        low, high = map(np.asarray, choices_of(problem).bounds or ())
-        slack = OUTSIDE * (high - low)
-        outside = ~((codes >= low - slack) & (codes <= high + slack)).all(axis=1)
-        if not outside.any():
-            return
-        warnings.warn(
-            f"{outside.sum()} of {len(codes)} proposals lie outside of the codes that the models know, {said(low)} to "
-            f"{said(high)}, by more than a tenth of their range, such as {said(codes[outside][0])}. They are moved "
-            "there: other policies are planned with. This warning is shown once",
-            UnfamiliarCodeWarning,
-            stacklevel=LEVEL + 1,
-        )
+        warnings.warn(f"{found}. This warning is shown once", UnfamiliarCodeWarning, stacklevel=LEVEL + 1)
 
     def about_values(self, mean: np.ndarray, states: Any, reward: Reward, num_samples: int) -> None:
         """Warns if every plan in every state has the value 0, unless that is clear from the reward or the states."""

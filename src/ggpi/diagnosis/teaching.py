@@ -14,6 +14,11 @@ from ggpi.types import GHM, Key
 
 def checked_teacher(student: GHMs, teacher: GHMs) -> GHMs:
     """The teacher at the horizons of the student; raises if it has others, or other policies."""
+    if not isinstance(teacher, GHMs):
+        raise TypeError(
+            f"teacher= takes the models that these were distilled from, got a {type(teacher).__name__}; load a saved "
+            "one with ggpi.load(path)"
+        )
     if teacher.names != student.names:
         raise ValueError(
             f"the models are of the policies {', '.join(student.names)}, those of the teacher of "

@@ -15,7 +15,7 @@ import numpy as np
 from ggpi._jax.batching import stack
 from ggpi._jax.shapes import Lead, check_policy, check_shape
 from ggpi.ghm.abstract import AbstractGHM
-from ggpi.ghm.conditioned import Conditioned
+from ggpi.ghm.conditioned import Conditioned, check_one_network
 from ggpi.ghm.exact import ExactGHM, tabular_sampler
 from ggpi.ghm.samplers import ModelSampler, Table, TableSampler
 from ggpi.ghm.tabular import TabularGHM
@@ -48,8 +48,14 @@ class GHMs:
     one_step: Any = None
 
     def __post_init__(self):
+        self._check_network()
         if self.network is not None and not any(isinstance(policy, Foreign) for policy in self.policies):
             self.network.check_codes(codes_of(self.policies))
+
+    def _check_network(self) -> None:
+        """All models of one network are its own, at their horizons."""
+        if any(isinstance(models, Conditioned) for models in self.models):
+            check_one_network(self.models, self.horizons)
 
     @property
     def network(self) -> Conditioned | None:

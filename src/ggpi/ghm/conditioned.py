@@ -12,14 +12,16 @@ Horizons are seen as u = log(1−β)/log(1−β_max), from 0 to 1, as β itself,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int, Num
+from numpy.typing import ArrayLike
 
 from ggpi._jax.networks import MLP, mlp
 from ggpi._jax.shapes import Lead, check_shape
@@ -31,6 +33,8 @@ from ggpi.types import Key
 FREQUENCIES = 4
 """Pairs of sine and cosine that a horizon is seen as."""
 NUM_FEATURES = 2 + 2 * FREQUENCIES
+ROUNDING = 1e-4
+"""Of conditions, which are computed in single precision, perhaps on another machine."""
 
 
 class Conditioned(AbstractGHM):
@@ -188,6 +192,53 @@ def conditioned(
     shifts = mlp((size, len(first), len(first) + len(last)), key=key)
     frame = jax.tree.map(jnp.array, model.frame)  # a copy: training donates every array once
     return Conditioned(frame, model, shifts, codes, jnp.zeros((num_models, size)), largest)
+
+
+def check_one_network(models: Sequence[object], horizons: Sequence[float]) -> None:
+    """Raises unless all models are those of one network, each at its horizon. What JAX traces is not compared.
+
+    Args:
+        models: of all policies at each horizon.
+        horizons: as many.
+    """
+    if len(models) != len(horizons):
+        raise ValueError(f"{len(models)} models, expected those of horizons {list(horizons)}")
+    networks = [model for model in models if isinstance(model, Conditioned)]
+    if len(networks) < len(models):
+        raise ValueError("models of one network and models that were trained apart do not go together")
+    for model, horizon in zip(networks, horizons, strict=True):
+        if not _agree(_shared(networks[0]), _shared(model)):
+            raise ValueError(
+                f"models of two networks: those at the horizons {horizons[0]:g} and {horizon:g} differ in more than "
+                "their conditions; take all of them from one, by its at_horizon or ghms.with_alpha(…)"
+            )
+        with jax.ensure_compile_time_eval():
+            policies = jnp.arange(len(model.codes))
+            expected = model.condition_of(policies, jnp.full(len(model.codes), horizon, jnp.float32))
+        if not _agree(expected, model.condition, ROUNDING):
+            raise ValueError(
+                f"the models at the horizon {horizon:g} have the conditions of other policies or horizons; make them "
+                f"with the at_horizon({horizon:g}) of their network"
+            )
+
+
+def _shared(network: Conditioned) -> tuple[object, ...]:
+    """All that the models of a network have in common."""
+    return network.frame, network.model, network.shifts, network.codes, network.largest
+
+
+def _agree(one: object, other: object, tolerance: float = 0.0) -> bool:
+    """Whether two trees are equal, as far as it is known."""
+    leaves, others = jax.tree.leaves(one), jax.tree.leaves(other)
+    return jax.tree.structure(one) == jax.tree.structure(other) and all(
+        a is b or isinstance(a, Tracer) or isinstance(b, Tracer) or _near(a, b, tolerance)
+        for a, b in zip(leaves, others, strict=True)
+    )
+
+
+def _near(one: ArrayLike, other: ArrayLike, tolerance: float) -> bool:
+    one, other = np.asarray(one), np.asarray(other)
+    return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=tolerance, equal_nan=True)
 
 
 def horizon_features(beta: Float[Array, "*m"], largest: float) -> Float[Array, "*m f"]:

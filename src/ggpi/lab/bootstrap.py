@@ -1,7 +1,8 @@
-"""Means over seeds, with bootstrapped confidence intervals."""
+"""Means over seeds, with bootstrapped confidence intervals; shares of episodes, with exact ones."""
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv
 
 
 def mean_interval(
@@ -18,6 +19,21 @@ def mean_interval(
     tail = 50 * (1 - level)
     low, high = np.percentile(drawn.mean(axis=1), [tail, 100 - tail])
     return {"mean": float(sample.mean()), "low": float(low), "high": float(high)}
+
+
+def share_interval(successes: ArrayLike, *, level: float = 0.95) -> dict[str, float]:
+    """The share of episodes that succeeded, and its exact binomial (Clopper–Pearson) interval.
+
+    Of 2 successes in 2 episodes a bootstrap knows nothing but successes: its interval is [1, 1], this one [.16, 1] at
+    the level .95. Each end leaves at most (1 − level) / 2 to shares beyond it. All episodes count as independent.
+    """
+    found = np.asarray(successes, bool).ravel()
+    if not found.size:
+        raise ValueError("a share is of at least one episode, got none")
+    reached, missed, tail = int(found.sum()), int((~found).sum()), (1 - level) / 2
+    low = float(betaincinv(reached, missed + 1, tail)) if reached else 0.0
+    high = float(betaincinv(reached + 1, missed, 1 - tail)) if missed else 1.0
+    return {"mean": float(found.mean()), "low": low, "high": high}
 
 
 def paired_difference(

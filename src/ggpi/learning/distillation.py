@@ -128,6 +128,11 @@ def distil(
 
 def _teacher(ghms: GHMs) -> AbstractGHM:
     """The network that has all models, or the models at all distinct horizons, one after the other."""
+    if not isinstance(ghms, GHMs):
+        raise TypeError(
+            f"distil takes the models that ggpi.fit returns, got a {type(ghms).__name__}; load saved ones with "
+            "ggpi.load(path)"
+        )
     distinct = dict(zip(ghms.horizons, ghms.models, strict=True)).values()
     models = ghms.network or jax.tree.map(lambda *stacks: jnp.concatenate(stacks), *distinct)
     kind = models.model if isinstance(models, Conditioned) else models

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import jax
@@ -16,6 +17,7 @@ from ggpi.planning.plans import Plans, plans_of
 from ggpi.planning.posing import posed_shooting
 from ggpi.planning.search import AbstractPlanner, AbstractSetPlanner, Plan, Round, Search
 from ggpi.planning.shooting import AbstractShooter
+from ggpi.planning.unfamiliar import UnfamiliarCodeWarning, unfamiliar_codes
 from ggpi.rewards import Reward, as_reward
 from ggpi.switching import GSPs
 from ggpi.types import Key, Sampler
@@ -33,7 +35,8 @@ def plan(
     """The plan that a planner chooses in one state.
 
     A pure function of the state, the key and the arrays of the reward and the models: jit, vmap and scan it. By itself
-    it is compiled once for each planner object.
+    it is compiled once for each planner object, and warns of proposed codes that it moves far
+    (`UnfamiliarCodeWarning`); while JAX traces it, it cannot.
 
     Args:
         planner: how to search, and which set.
@@ -43,7 +46,10 @@ def plan(
         warm: the last decision with the same set: the search starts with what survived longest in it.
         key: the random key.
     """
-    return _compiled(planner, posed(planner, sampler, as_reward(reward), state), warm, key=checked_key(key))
+    problem = posed(planner, sampler, as_reward(reward), state)
+    if found := unfamiliar_codes(planner, problem, problem.state[None], checked_key(key)):
+        warnings.warn(found, UnfamiliarCodeWarning, stacklevel=2)
+    return _compiled(planner, problem, warm, key=checked_key(key))
 
 
 def solve(planner: AbstractPlanner, problem: Problem, warm: Plan | None = None, *, key: Key) -> Plan:

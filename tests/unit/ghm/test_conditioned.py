@@ -231,6 +231,50 @@ def test_conditions_of_another_network():
             call(given)
 
 
+def test_models_of_two_networks_of_one_size():
+    own, other = ghms().with_alpha(0.5), network()
+    other = eqx.tree_at(lambda one: one.shifts.weights[0], other, 2 * other.shifts.weights[0])
+    with pytest.raises(ValueError, match=r"models of two networks: those at the horizons 0\.95 and 0\.475"):
+        replace(own, models=(own.models[0], other.at_horizon(0.475)))
+    with pytest.raises(ValueError, match="models of two networks"):
+        replace(own, models=(own.models[0], replace(own.models[1], largest=0.96)))
+    with pytest.raises(ValueError, match="trained apart do not go together"):
+        replace(own, models=(own.models[0], own.models[1].stacked()))
+    copy = jax.tree.map(jnp.array, own.models[1])
+    assert replace(own, models=(own.models[0], copy)).models[1] is copy
+
+
+def test_conditions_of_other_horizons_or_policies(tmp_path):
+    own = ghms().with_alpha(0.5)
+    exchanged = eqx.tree_at(lambda one: one.condition, own.models[1], own.models[1].condition[::-1])
+    for models in (own.models[::-1], (own.models[0], own.models[0]), (own.models[0], exchanged)):
+        with pytest.raises(ValueError, match="the conditions of other policies or horizons"):
+            replace(own, models=models)
+    with pytest.raises(ValueError, match=r"1 models, expected those of horizons \[0\.95, 0\.475\]"):
+        replace(own, models=own.models[:1])
+    damaged = object.__new__(GHMs)
+    damaged.__dict__.update(vars(own) | {"models": own.models[::-1]})
+    ggpi.save(tmp_path, damaged)
+    with pytest.raises(ggpi.FileError, match="the conditions of other policies or horizons"):
+        ggpi.load(tmp_path)
+
+
+def test_models_of_a_network_may_be_traced():
+    """Then nothing is known of their arrays, but that they are the same."""
+    own = ghms()
+
+    @jax.jit
+    def sample(weights):
+        shared = eqx.tree_at(lambda one: one.shifts, own.network, weights)
+        traced = replace(own, models=(shared.at_horizon(0.95),)).with_alpha(0.5)
+        copies = jax.tree.map(lambda leaf: 1 * leaf, traced.models[1])
+        traced = replace(traced, models=(traced.models[0], copies))
+        return traced.segment(0, 0.5).push(STATE, ACTION, jnp.ones(2))
+
+    expected = own.with_alpha(0.5).segment(0, 0.5).push(STATE, ACTION, jnp.ones(2))
+    np.testing.assert_allclose(sample(own.network.shifts), expected, atol=1e-5)
+
+
 def test_saved_once_for_all_horizons(tmp_path):
     """All horizons share the arrays of the network, in memory and on disk."""
     found = ghms().with_alpha([0.1, 0.5, 0.9])

@@ -1,7 +1,9 @@
+from math import comb
+
 import numpy as np
 import pytest
 
-from ggpi.lab.bootstrap import mean_interval, paired_difference
+from ggpi.lab.bootstrap import mean_interval, paired_difference, share_interval
 
 
 def test_interval_covers_the_mean_about_as_often_as_it_says():
@@ -21,6 +23,28 @@ def test_same_values_same_interval():
 def test_nothing_to_average(values):
     with pytest.raises(ValueError, match="at least one number"):
         mean_interval(values)
+
+
+@pytest.mark.parametrize(("reached", "n"), [(0, 2), (2, 2), (1, 3), (10, 10), (37, 60), (59, 60)])
+def test_an_exact_interval_leaves_a_twentieth_to_either_side(reached, n):
+    """At its ends, so many successes or more, and so many or fewer, have the probability .05 (Clopper and Pearson)."""
+
+    def at_least(k, p):
+        return sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k, n + 1))
+
+    found = share_interval([True] * reached + [False] * (n - reached), level=0.9)
+    assert found["mean"] == reached / n
+    assert found["low"] == 0 if reached == 0 else at_least(reached, found["low"]) == pytest.approx(0.05)
+    assert (
+        found["high"] == 1
+        if reached == n
+        else 1 - at_least(reached + 1, found["high"]) == pytest.approx(0.05)
+    )
+
+
+def test_a_share_is_of_something():
+    with pytest.raises(ValueError, match="at least one episode"):
+        share_interval([])
 
 
 def test_paired_differences_leave_out_what_both_have_in_common():

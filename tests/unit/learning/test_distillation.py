@@ -125,6 +125,21 @@ def test_a_teacher_needs_a_solver(student):
         distil(vae, DATA, steps=2, key=KEY)
 
 
+@pytest.mark.parametrize("given", ["models", []])
+def test_a_teacher_is_models(shared, given):
+    """While types are checked at run time, that check comes first."""
+    with pytest.raises(TypeError, match=r"load saved ones with ggpi.load|Expected type: .*GHMs"):
+        distil(given, DATA, steps=2, key=KEY)
+    with pytest.raises(TypeError, match=r"load a saved one with ggpi.load|Expected type: .*GHMs"):
+        ggpi.diagnose(shared, None, DATA, teacher=given, key=KEY)
+
+
+def test_a_student_does_not_go_with_models_of_its_teacher(shared, student):
+    mixed = (student.with_alpha(0.2).models[0], shared.with_alpha(0.2).models[1])
+    with pytest.raises(ValueError, match="models of two networks"):
+        replace(student, alphas=(0.2,), models=mixed)
+
+
 def test_a_student_of_another_kind(shared):
     with pytest.raises(TypeError, match=r"is a ggpi.FlowMatchingConfig, got a TimedConfig"):
         distil(shared, DATA, steps=2, recipe=Recipe(ggpi.ghm.TimedConfig()), key=KEY)
@@ -153,7 +168,7 @@ def test_a_teacher_of_other_policies_or_horizons(shared, student):
     apart = replace(shared, alphas=(0.5,), models=stacks)
     with pytest.raises(ValueError, match="give the models that these were distilled from"):
         ggpi.diagnose(student, None, DATA, teacher=apart, key=KEY)
-    longer = replace(shared, gamma=0.95, models=shared.models)
+    longer = replace(shared, gamma=0.95, models=(replace(shared.network, largest=0.95).at_horizon(0.95),))
     with pytest.raises(
         ValueError, match=r"of the horizons \[0.95\], those of the teacher of \[0.9\]; give the"
     ):

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import corridor
 import ggpi
 import ggpi.ghm.vae
 from ggpi._jax.batching import stack
+from ggpi.envs import GymVectorEnv
 from ggpi.ghm.coordinates import fit_frame
+from ggpi.learning.flow_losses import TD2CFM
 from ggpi.mdp import resolvent
-from ggpi.policies.linear import linear_policy
+from ggpi.policies.linear import direction_policies, linear_policy
 
 NUM_THREADS = 8
 
@@ -85,6 +88,70 @@ def test_threads_share_an_agent(kind):
         return plan.value, plan.action, agent.act(states[i], key=key)
 
     assert_same(in_threads(numbers, range(16)), map(numbers, range(16)))
+
+
+def test_threads_share_a_graph():
+    """New ones, so that the threads race to make the parts that are made lazily; each builds and extends some, too."""
+    ghms, data = corridor.models(), corridor.states(count=2_000)
+    goals = np.linspace(0, corridor.LENGTH, 16)
+
+    def made():
+        return ggpi.jumpy_graph(
+            ghms, data, num_landmarks=30, num_jumps=4, num_neighbours=2, key=jax.random.key(0)
+        )
+
+    def numbers_of(graph):
+        def numbers(goal):
+            reward = ggpi.rewards.target([goal], 5.0, (0,))
+            agent = ggpi.GGPIAgent(ghms, reward, depth="inf", graph=graph, num_samples=8)
+            plan = agent.plan(data[0], key=jax.random.key(int(goal)))
+            parts = plan.value, plan.best, plan.action, graph.solve(reward), graph.distance(data[:50])
+            return *parts, graph.diagnose().ends
+
+        return numbers
+
+    shared, own = made(), made()
+    assert_same(in_threads(numbers_of(shared), goals), map(numbers_of(own), goals))
+    assert_same([graph.jumps.end for graph in in_threads(lambda _: made(), range(4))], [own.jumps.end] * 4)
+
+
+@pytest.mark.slow
+def test_threads_share_planners():
+    ghms = learned_models()
+    planner = ggpi.planning.SequentialHalving(400, ggpi.compositions(2, 3, 0.5), value_samples=5)
+    shooting = ggpi.planning.CrossEntropy(9, rounds=2, depth=2, num_samples=4, value_samples=5)
+    states = np.random.default_rng(0).normal(size=(16, 2)).astype(np.float32)
+    reward = ggpi.rewards.target([0.5, 0.5], 1.0)
+
+    def numbers(i):
+        key = jax.random.key(i)
+        plans = (ggpi.planning.plan(one, ghms, reward, states[i], key=key) for one in (planner, shooting))
+        return [(plan.value, plan.action, plan.mean) for plan in plans]
+
+    assert_same(in_threads(numbers, range(16)), map(numbers, range(16)))
+
+
+@pytest.mark.slow
+def test_threads_collect_diagnose_and_distil(tmp_path):
+    """Each with an environment and a directory of its own."""
+    policies = direction_policies()[:2]
+    shape, loss = ggpi.FlowMatchingConfig(width=8, depth=1), TD2CFM(n_step=5)
+    recipe = ggpi.Recipe(shape, loss, batch_size=16, steps=2)
+    data = ggpi.collect(GymVectorEnv(ggpi.envs.PointMass(), 4, 20), policies, 200, switch_every=10, seed=9)
+    ghms = ggpi.fit(policies, data, gamma=0.9, alpha=0.5, recipe=recipe, key=jax.random.key(0))
+
+    def numbers(i, place):
+        key = jax.random.key(i)
+        own = ggpi.collect(GymVectorEnv(ggpi.envs.PointMass(), 4, 20), policies, 200, switch_every=10, seed=i)
+        student = ggpi.distil(
+            ghms, own, steps=2, recipe=ggpi.Recipe(batch_size=16), out=place / str(i), key=key
+        )
+        about = ggpi.diagnose(student, None, own, num_pairs=2, num_samples=4, key=key)
+        leaves = jax.tree.leaves(eqx.filter(student.models, eqx.is_array))
+        return own.state, own.action, leaves, [list(one.values()) for one in about[policies[0].name].values()]
+
+    found = in_threads(lambda i: numbers(i, tmp_path / "threads"), range(8))
+    assert_same(found, [numbers(i, tmp_path / "alone") for i in range(8)])
 
 
 def test_threads_share_a_learned_model():

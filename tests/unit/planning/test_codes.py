@@ -200,6 +200,31 @@ def test_an_agent_warns_once_of_proposals_that_are_moved():
     moved.act(STATE, key=KEY)
 
 
+def codes_of_the_state(state, *, key):
+    """Outside of those that models know where the first coordinate is large."""
+    return jnp.stack([jnp.array([0.5, 0.0]), jnp.array([state[0], 0.0])])
+
+
+def test_an_agent_checks_the_proposals_in_every_state_until_one_has_to_be_moved():
+    planner = RandomShooting(4, num_kept=2, proposals=codes_of_the_state, num_samples=2, value_samples=2)
+    agent = ggpi.GGPIAgent(models(), REWARD, planner=planner)
+    agent.act(STATE, key=KEY)
+    with pytest.warns(UnfamiliarCodeWarning, match=r"1 of 4 proposals .* such as \[3\. 0\.\]"):
+        agent.act(jnp.array([[0.3, -1.0], [3.0, -1.0]]), key=KEY)
+    agent.act(jnp.array([3.0, -1.0]), key=KEY)
+
+
+def test_a_plan_warns_of_proposals_that_it_moves_unless_jax_traces_it():
+    planner = RandomShooting(4, num_kept=2, proposals=codes_of_the_state, num_samples=2, value_samples=2)
+    ghms, far = models(), jnp.array([3.0, -1.0])
+    inside = planning.plan(planner, ghms, REWARD, STATE, key=KEY)
+    assert np.isfinite(inside.value)
+    with pytest.warns(UnfamiliarCodeWarning, match=r"1 of 2 proposals .* such as \[3\. 0\.\]"):
+        found = planning.plan(planner, ghms, REWARD, far, key=KEY)
+    traced = jax.jit(lambda x: planning.plan(planner, ghms, REWARD, x, key=KEY))(far)
+    np.testing.assert_allclose(traced.value, found.value, rtol=1e-4)
+
+
 def test_bad_proposals_say_what_is_wrong():
     ghms = models()
     for proposals, said in (

@@ -11,16 +11,19 @@ flow-matching network for the eight policies learns it from transitions.
     closed loop, true the closed loop with simulated jumps in the place of models
     guide             knows the maze: the upper bound
 
-Before any episode a table says how many samples lie in walls and how well landmarks cover the jumps. Agents other than
+Before any episode a table says how many samples lie in walls, how well landmarks cover the jumps, and by how much the
+graph overestimates V compared with fresh jumps. Agents other than
 the closed loop have the models of the first seed.
 """
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+import jax
 import numpy as np
 
+from ggpi.agent import fresh_values
 from ggpi.agent.agent import GGPIAgent
 from ggpi.lab import agents
 from ggpi.lab.cells import Cells, Metrics, compute
@@ -38,7 +41,7 @@ from ggpi.lab.maze.closed_loop_models import (
 )
 from ggpi.lab.maze.recorded_search import recorded_search
 from ggpi.lab.maze.value_maps import value_map
-from ggpi.planning import CrossEntropy, Exhaustive, SequentialHalving
+from ggpi.planning import CrossEntropy, Exhaustive, JumpyGraph, SequentialHalving
 from ggpi.rewards import target
 
 RANDOM_TURN = 20
@@ -130,7 +133,8 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     compared = {f"depth-{d}": f"depth {d}" for d in config.depths} | {k: OTHERS[k] for k in config.others}
     jobs: Metrics = {}
     for s in seeds:
-        jobs |= {f"graph/{s}": partial(describe, config, s), f"closed-loop/{s}": partial(loop, config, s)}
+        jobs |= {f"graph/{s}": partial(describe, config, s), f"fresh/{s}": partial(fresh, config, s)}
+        jobs |= {f"closed-loop/{s}": partial(loop, config, s)}
         jobs |= {"picture": partial(picture, config)}  # of the first seed
         jobs |= {name: partial(compare, config, name) for name in compared}
     results = cells(jobs)
@@ -145,7 +149,7 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         "first_model": config.first_model,
         "episodes": config.episodes,
         "few_episodes": config.few_episodes,
-        "graphs": [results[f"graph/{s}"] for s in seeds],
+        "graphs": [results[f"graph/{s}"] | results[f"fresh/{s}"] for s in seeds],
         "success": {name: scores.by_turns(turns, parts) for name, parts in found.items()},
         "milliseconds": {
             name: 1e3 * float(np.mean([part["seconds_per_plan"] for part in parts]))
@@ -219,6 +223,14 @@ def describe(config: Config, seed: int) -> Metrics:
     return described(graph_of(training_of(config, seed), config.sizes), maze.world(config.maze))
 
 
+def fresh(config: Config, seed: int) -> Metrics:
+    """By how much V of the graph exceeds that by fresh jumps, for the target of the picture, as a share of its mean."""
+    agent = agent_for(config, seed, picture_tasks(config).targets[0])
+    found = fresh_values(agent, key=jax.random.key(maze.REPORTED + seed))
+    mean = float(np.abs(found.graph).mean())
+    return {"excess": found.excess / mean, "excess_stderr": found.excess_stderr / mean}
+
+
 def loop(config: Config, seed: int) -> Metrics:
     """Episodes of the closed loop."""
     return play(config, closed_loop(config, seed), config.episodes)
@@ -240,19 +252,29 @@ def play(config: Config, decide: agents.Decide, episodes: int) -> Metrics:
     return {"steps": steps, "seconds_per_plan": timed.seconds_per_decision}
 
 
+def picture_tasks(config: Config) -> maze.Tasks:
+    """One task with a target behind most turns, of no reported episode."""
+    seed = maze.REPORTED + 500 + 1_000 * config.seed
+    return maze.tasks(maze.world(config.maze), turns_of(config)[-1:], 1, seed)
+
+
+def agent_for(config: Config, seed: int, place: np.ndarray) -> GGPIAgent:
+    """The closed loop to one target, with the models of a seed."""
+    training = training_of(config, seed)
+    graph, reward = graph_of(training, config.sizes), target(place, maze.RADIUS)
+    return GGPIAgent(models(training), reward, depth="inf", graph=graph, num_samples=config.samples)
+
+
 def picture(config: Config) -> Metrics:
     """V of the landmarks for a target behind most turns, the best policy at each, and the path of an episode."""
     world, seed = maze.world(config.maze), maze.REPORTED + 500 + 1_000 * config.seed
-    given = maze.tasks(world, turns_of(config)[-1:], 1, seed)
-    training = training_of(config, 0)
-    graph = graph_of(training, config.sizes)
-    reward = target(given.targets[0], maze.RADIUS)
-    agent = GGPIAgent(models(training), reward, depth="inf", graph=graph, num_samples=config.samples)
+    given = picture_tasks(config)
+    agent = agent_for(config, 0, given.targets[0])
     steps, places = maze.episodes(world, closed_loop(config, 0), given, seed, config.max_steps)
     return {
         "target": given.targets[0],
         "radius": maze.RADIUS,
-        **value_map(agent, graph, seed),
+        **value_map(agent, cast(JumpyGraph, agent.graph), seed),
         "path": np.round(places[:, 0].astype(float), 3),
         "steps": int(steps[0]),
     }

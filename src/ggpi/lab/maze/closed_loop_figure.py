@@ -20,20 +20,22 @@ def _graph_table(metrics: Metrics) -> Table:
     shown = Table(
         title=f"{metrics['maze']}: jumps of the graph, before any episode",
         caption="left out: jumps that end too far from every landmark; distance: median, to the nearest landmark, in "
-        "standard deviations of the data",
+        "standard deviations of the data; V too large: of landmarks, in the graph against fresh jumps, in % of its "
+        "mean ± the standard error, for a target behind most turns",
     )
-    for column in ("seed of models", "landmarks", "in walls, %", "left out, %", "distance"):
+    for column in ("seed of models", "landmarks", "in walls, %", "left out, %", "distance", "V too large, %"):
         shown.add_column(column, justify="right")
     for seed, row in enumerate(metrics["graphs"], start=metrics["first_model"]):
         shares = (f"{100 * row[name]:.1f}" for name in ("in_walls", "left_out"))
-        shown.add_row(str(seed), f"{row['landmarks']:,}", *shares, f"{row['distance']:.3f}")
+        excess = f"{100 * row['excess']:+.1f} ± {100 * row['excess_stderr']:.1f}"
+        shown.add_row(str(seed), f"{row['landmarks']:,}", *shares, f"{row['distance']:.3f}", excess)
     return shown
 
 
 def _success_table(metrics: Metrics) -> Table:
     shown = Table(
         title=f"{metrics['maze']}: targets reached, %, by the turns of the shortest route",
-        caption=f"90% bootstrap intervals; for each number of turns {metrics['num_models']} seeds of models × "
+        caption=f"90% exact binomial intervals; for each number of turns {metrics['num_models']} seeds of models × "
         f"{metrics['episodes']} episodes of the closed loop, {metrics['few_episodes']} of the others; "
         "ms: of a decision, where episodes are planned together, of one of them",
     )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ggpi.lab import agents
-from ggpi.lab.bootstrap import mean_interval
+from ggpi.lab.bootstrap import share_interval
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.maze import closed_loop
 from ggpi.lab.maze import tasks as maze
@@ -128,7 +128,7 @@ def _scored(base: closed_loop.Config, decide: agents.Decide) -> Metrics:
     found = closed_loop.play(base, decide, base.episodes)
     steps = np.asarray(found["steps"])
     return {
-        "success": mean_interval((steps > 0).astype(float), level=0.9),
+        "success": share_interval(steps > 0, level=0.9),
         "steps": float(steps[steps > 0].mean()) if (steps > 0).any() else None,
         "seconds_per_plan": found["seconds_per_plan"],
     }

@@ -12,8 +12,8 @@ def table(metrics: Metrics) -> list[Table]:
     """Success of every setting, and what was known before the episodes."""
     shown = Table(
         title=f"{metrics['maze']}: targets reached, one setting at a time",
-        caption=f"{metrics['episodes']} episodes each, 90% bootstrap intervals; steps: of those that reached their "
-        "target; in walls and left out: of the jumps of the graph; ms: of a decision",
+        caption=f"{metrics['episodes']} episodes each, 90% exact binomial intervals; steps: of those that reached "
+        "their target; in walls and left out: of the jumps of the graph; ms: of a decision",
     )
     shown.add_column("setting")
     for column in ("", "reached, %", "steps", "in walls, %", "left out, %", "ms"):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ggpi.lab.bootstrap import mean_interval, points_apart
+from ggpi.lab.bootstrap import mean_interval, points_apart, share_interval
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze.tasks import Cell
 
@@ -27,12 +27,12 @@ def steps_of(found: Played, num_groups: int) -> np.ndarray:
 
 
 def by_turns(turns: Sequence[int], found: Played) -> Metrics:
-    """Share of targets reached for each number of turns, with a bootstrap interval over episodes, and mean steps."""
+    """Share of targets reached for each number of turns, with its exact interval, and mean steps."""
     summary = {}
     for group, own in zip(turns, np.moveaxis(steps_of(found, len(turns)), 2, 0), strict=True):
         reached = own > 0
         summary[str(group)] = {
-            **mean_interval(reached.ravel().astype(float), level=LEVEL),
+            **share_interval(reached, level=LEVEL),
             "steps": float(own[reached].mean()) if reached.any() else None,
             "per_model": reached.mean(axis=1),
         }

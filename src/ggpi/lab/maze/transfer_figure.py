@@ -54,7 +54,7 @@ def _success_table(metrics: Metrics) -> Table:
     true = f"{metrics['oracle_episodes']} episodes, n = {metrics['oracle_samples']}"
     shown = Table(
         title="Targets reached, %, by the turns of the shortest route",
-        caption=f"90% bootstrap intervals; for each number of turns {learned}; oracle: {true}",
+        caption=f"90% exact binomial intervals; for each number of turns {learned}; oracle: {true}",
         title_justify="left",
     )
     shown.add_column("agent")
@@ -72,8 +72,9 @@ def oracle_table(metrics: Metrics) -> Table:
     """What models reach less what the oracle does."""
     shown = Table(
         title="Targets reached with models less those with the simulator in their place, points",
-        caption=f"the same episodes, {metrics['oracle_episodes']} for each number of turns; 95% bootstrap intervals; "
-        f"n = {metrics['samples']} of models, {metrics['oracle_samples']} of the simulator",
+        caption=f"the same episodes, {metrics['oracle_episodes']} for each number of turns; 95% bootstrap intervals of "
+        f"paired episodes, [+0.0, +0.0] where none differs; n = {metrics['samples']} of models, "
+        f"{metrics['oracle_samples']} of the simulator",
         title_justify="left",
     )
     for column in ("depth", *map(_turns, metrics["turns"]), "all"):
@@ -84,7 +85,11 @@ def oracle_table(metrics: Metrics) -> Table:
 
 
 def _gain_table(metrics: Metrics) -> Table:
-    shown = Table(title="Points gained by one more policy in a plan", title_justify="left")
+    shown = Table(
+        title="Points gained by one more policy in a plan",
+        caption="90% bootstrap intervals of paired episodes; [0, 0]: no episode differs, or too few to tell",
+        title_justify="left",
+    )
     shown.add_column("depth")
     for turns in metrics["turns"]:
         shown.add_column(_turns(turns), justify="right")
