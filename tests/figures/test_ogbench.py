@@ -9,7 +9,16 @@ pytest.importorskip("ogbench")
 
 import ggpi.lab
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
-from ggpi.lab.ogbench import errands, errands_figure, mazes, mazes_figure, published
+from ggpi.lab.ogbench import (
+    errands,
+    errands_figure,
+    falls_figure,
+    growth_figure,
+    mazes,
+    mazes_figure,
+    patrols,
+    published,
+)
 from ggpi.lab.ogbench.models import kind_of
 
 
@@ -27,28 +36,64 @@ def test_mazes_have_every_number():
     assert set(metrics["success"]["guide"]) == {"1", "2", "3", "4", "5", "all"}
     assert metrics["graphs"][0]["seconds"]["training"] > 0
     assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
-    assert len(mazes_figure.table(metrics)) == 3
+    seconds = metrics["seconds"][0]
+    assert list(seconds) == ["data", "training", "graph", "episodes", "all"]
+    assert seconds["all"] == pytest.approx(sum(list(seconds.values())[:-1])) and min(seconds.values()) > 0
+    assert [row["policy"] for row in metrics["jumps"]] == [policy.name for policy in config.policies]
+    assert len(mazes_figure.table(metrics)) == 5
     assert len(mazes_figure.plot(metrics).axes) == 2
 
 
 @pytest.mark.slow
 def test_ant_mazes_have_every_number():
-    others = ("depth-1", "recorded", "random", "directions", "guide")
-    config = replace(mazes.PRESETS["tiny"], maze="antmaze-medium", others=others, num_transitions=1_024)
+    config = replace(
+        mazes.PRESETS["tiny"], maze="antmaze-medium", others=(), num_transitions=1_024, draws=256
+    )
     metrics = mazes.run(config)
-    assert set(metrics["success"]) == {"closed loop", *(mazes.OTHERS[name] for name in others)}
+    assert set(metrics["success"]) == {"closed loop", *(mazes.OTHERS[name] for name in mazes.OF_ANTS)}
     assert metrics["walkers"]["speed"] > 0.1
     assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
-    assert len(mazes_figure.table(metrics)) == 5
+    assert metrics["seconds"][0]["walkers"] == 780 and metrics["seconds"][0]["all"] > 780
+    assert len(mazes_figure.table(metrics)) == 7
     assert len(mazes_figure.plot(metrics).axes) == 2
+
+
+@pytest.mark.slow
+def test_growth_has_every_number(tmp_path):
+    """The base stands in each of its groups, and is computed once."""
+    metrics = ggpi.lab.run("ogbench-growth", preset="tiny", out=tmp_path)
+    assert [(row["group"], row["setting"]) for row in metrics["rows"]] == [
+        ("transitions", 4_096),
+        ("units of a layer", 16),
+        ("units of a layer", 128),
+        ("landmarks", 20),
+        ("landmarks", 100),
+        ("jumps of each policy", 2),
+        ("jumps of each policy", 4),
+    ]
+    assert len({row["success"]["low"] for row in metrics["rows"] if row["cell"] == "base"}) == 1
+    assert len(list((tmp_path / "cells").rglob("*.json"))) == 4
+    assert metrics["episodes"] == 5
+    assert growth_figure.table(metrics).row_count == 7
+    assert len(growth_figure.plot(metrics).axes) == 4
+
+
+@pytest.mark.slow
+def test_falls_have_every_number(tmp_path):
+    metrics = ggpi.lab.run("ogbench-falls", preset="tiny", out=tmp_path)
+    assert metrics["times"] == [10, 20] and set(metrics["places"]) == {"in the open", "in the maze"}
+    assert all(len(row["down"]) == 2 for row in metrics["places"].values())
+    assert falls_figure.table(metrics).row_count == 2
+    assert len(falls_figure.plot(metrics).axes) == 1
 
 
 @pytest.mark.slow
 def test_errands_have_every_number(tmp_path):
     metrics = ggpi.lab.run("ogbench-errands", preset="tiny", out=tmp_path)
     assert set(metrics["tours"]) == set(errands.TOURS) and set(metrics["corridors"]) == {"0", "10"}
-    assert errands_figure.table(metrics).row_count == 6
-    assert len(errands_figure.plot(metrics).axes) == 2
+    assert set(metrics["patrols"]) == set(patrols.PATROLS)
+    assert errands_figure.table(metrics).row_count == 9
+    assert len(errands_figure.plot(metrics).axes) == 3
 
 
 def test_what_others_report_is_quoted_for_every_maze():
@@ -68,16 +113,17 @@ def test_mazes_with_teleports_are_learned_with_patience(body):
     assert own.recipe == replace(plain.recipe, loss=replace(plain.recipe.loss, far=(0, 1)))
 
 
-def test_all_agents_are_compared_in_the_medium_maze_only():
+def test_all_agents_are_compared_in_the_medium_mazes_only():
     assert mazes.Config(maze="pointmaze-medium").compared == tuple(mazes.OTHERS)
     assert mazes.Config().compared == mazes.FEW
     assert mazes.Config(others=("guide",)).compared == ("guide",)
-    assert mazes.Config(maze="antmaze-medium").compared == mazes.FEW_OF_ANTS
+    assert set(mazes.OTHERS) - set(mazes.Config(maze="antmaze-medium").compared) == {"mpc"}
+    assert mazes.Config(maze="antmaze-giant").compared == mazes.FEW_OF_ANTS
 
 
-def test_planners_of_actions_do_not_choose_walkers():
-    with pytest.raises(ValueError, match="halving acts in point mazes only"):
-        mazes.Config(maze="antmaze-medium", others=("halving",))
+def test_planners_that_unroll_single_steps_do_not_choose_walkers():
+    with pytest.raises(ValueError, match="mpc acts in point mazes only"):
+        mazes.Config(maze="antmaze-medium", others=("mpc",))
 
 
 @pytest.mark.parametrize("wrong", [{"maze": "pointmaze-small"}, {"others": ("guides",)}])

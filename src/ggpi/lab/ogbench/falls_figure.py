@@ -5,6 +5,7 @@ from rich.table import Table
 
 from ggpi.lab import style
 from ggpi.lab.cells import Metrics
+from ggpi.lab.ogbench.episodes import share_words
 
 WANTED = 1.0
 """At most so many, in %, was the aim."""
@@ -22,13 +23,9 @@ def table(metrics: Metrics) -> Table:
         shown.add_column(f"after {time:,} steps", justify="right")
     shown.add_column("got up", justify="right")
     for place, row in metrics["places"].items():
-        up = "-" if row["got_up"] is None else _words(row["got_up"])
-        shown.add_row(place, *map(_words, row["down"]), up)
+        up = "-" if row["got_up"] is None else share_words(row["got_up"])
+        shown.add_row(place, *map(share_words, row["down"]), up)
     return shown
-
-
-def _words(share: Metrics) -> str:
-    return f"{100 * share['mean']:.1f} [{100 * share['low']:.1f}, {100 * share['high']:.1f}]"
 
 
 def plot(metrics: Metrics) -> Figure:

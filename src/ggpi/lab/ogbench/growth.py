@@ -19,6 +19,7 @@ import numpy as np
 from ggpi.envs.ogbench_maze import OGBenchMaze
 from ggpi.lab.cells import Cells, Metrics, compute
 from ggpi.lab.ogbench import mazes
+from ggpi.lab.ogbench.before import describe
 from ggpi.lab.ogbench.episodes import success
 
 SIZES = {
@@ -58,15 +59,16 @@ PRESETS = {
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Episodes of the closed loop with every size, and the time of each phase."""
     base = replace(config.base, seed=config.seed)
-    jobs: dict[str, Callable[[], Metrics]] = {"base": partial(grown, base)}
-    rows = []
+    others, rows = dict[str, Callable[[], Metrics]](), []
     for name, words in SIZES.items():
         own = getattr(base, name)
         for value in sorted({own, *getattr(config, name)}):
             cell = "base" if value == own else f"{name}/{value}"
-            jobs[cell] = partial(grown, replace(base, **{name: value}))
+            if value != own:
+                others[cell] = partial(grown, replace(base, **{name: value}))
             rows.append({"group": words, "setting": value, "cell": cell})
-    results = cells(jobs)
+    # the last groups share the models of the base, which are at hand
+    results = cells({"base": partial(grown, base), **dict(reversed(others.items()))})
     return {
         "maze": base.maze,
         "episodes": base.episodes * len(OGBenchMaze(base.maze).tasks),
@@ -76,9 +78,8 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
 
 def grown(base: mazes.Config) -> Metrics:
     """The closed loop with a size, and what is known before its episodes."""
-    described = mazes.describe(base, 0)
-    played = mazes.loop(base, 0)
-    return described | {
+    found, played = describe(mazes.training_of(base, 0), base.sizes), mazes.loop(base, 0)
+    return found | {
         "success": success(np.asarray(played["steps"])),
         "seconds_per_plan": played["seconds_per_plan"],
     }

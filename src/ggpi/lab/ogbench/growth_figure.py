@@ -5,6 +5,7 @@ from rich.table import Table
 
 from ggpi.lab import style
 from ggpi.lab.cells import Metrics
+from ggpi.lab.ogbench.episodes import share_words, steps_words
 
 
 def table(metrics: Metrics) -> Table:
@@ -22,8 +23,8 @@ def table(metrics: Metrics) -> Table:
         shown.add_row(
             row["group"],
             f"{row['setting']:,}",
-            f"{100 * found['mean']:.0f} [{100 * found['low']:.0f}, {100 * found['high']:.0f}]",
-            "-" if found["steps"] is None else f"{found['steps']:.0f}",
+            share_words(found, 0),
+            steps_words(found["steps"]),
             f"{100 * row['in_walls']:.1f}",
             "-" if seconds["training"] is None else f"{seconds['training']:.0f}",
             f"{seconds['graph']:.0f}",

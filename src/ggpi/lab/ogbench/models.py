@@ -94,12 +94,16 @@ class Training:
     recipe: Recipe = RECIPE
 
 
-@lru_cache(maxsize=1)
 def data_of(training: Training) -> Transitions:
     """Random switching from anywhere in the maze."""
-    kind, count = kind_of(training.maze), training.num_transitions
-    env = GymVectorEnv(OGBenchMaze(training.maze), kind.copies, EPISODE)
-    return collect(env, kind.policies(), count, switch_every=kind.turn, seed=DATA + training.seed)
+    return _data(training.maze, training.num_transitions, DATA + training.seed)
+
+
+@lru_cache(maxsize=1)
+def _data(maze: str, count: int, seed: int) -> Transitions:
+    kind = kind_of(maze)
+    env = GymVectorEnv(OGBenchMaze(maze), kind.copies, EPISODE)
+    return collect(env, kind.policies(), count, switch_every=kind.turn, seed=seed)
 
 
 @lru_cache(maxsize=1)
