@@ -33,8 +33,8 @@ WAVES = 8
 LEAKY = ("antmaze-giant", "pointmaze-teleport", "antmaze-teleport")
 """Mazes in which a first try failed because models lead through corners or out of dead ends.
 
-A list of names, not a rule: the reported results of the other mazes are without recorded ways, and a threshold on what the
-ways correct would have to be measured in all of them before it could be said to give the same list."""
+A list of names, not a rule: the reported results of the other mazes are without recorded ways, and a threshold on what
+these correct would have to be measured in all mazes before it could be said to give the same list."""
 FOLDER = "ogbench-mazes"
 """Of the cache."""
 EPISODE = 200
