@@ -9,10 +9,10 @@ from ggpi.lab.ogbench.falls import Config, _shares, looks_of
 
 
 def test_ants_that_get_up_are_counted_between_looks():
-    down = np.array([[1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [1, 0, 0, 0, 0]], bool)
+    down = np.array([[1, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 0, 0]], bool)
     found = _shares(down)
-    assert [share["count"] for share in found["down"]] == [2, 2, 1]
-    assert found["got_up"]["mean"] == 0.5 and found["got_up"]["low"] < 0.1 < 0.9 < found["got_up"]["high"]
+    assert [share["count"] for share in found["down"]] == [2, 2, 0]
+    assert found["got_up"]["mean"] == 0.75 and found["got_up"]["low"] < 0.3 < 0.9 < found["got_up"]["high"]
     assert _shares(np.zeros((2, 5), bool))["got_up"] is None
 
 
