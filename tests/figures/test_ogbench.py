@@ -17,6 +17,7 @@ from ggpi.lab.ogbench import (
     mazes,
     mazes_figure,
     patrols,
+    places,
     published,
 )
 from ggpi.lab.ogbench.models import kind_of
@@ -134,16 +135,16 @@ def test_unknown_names_raise(wrong):
 
 def test_a_corridor_can_be_avoided():
     world = OGBenchMaze("pointmaze-giant")
-    assert errands.detour_tasks(world) == [1, 2, 3, 4, 5]
-    squares = errands.corridor_of(world, 4)
+    assert places.detour_tasks(world) == [1, 2, 3, 4, 5]
+    squares = places.corridor_of(world, 4)
     assert squares.shape == (3, 2) and world.possible(squares).all()
 
 
 def test_the_guide_takes_the_shortest_tour():
     config = errands.Config(episodes=1)
     world = OGBenchMaze(config.maze)
-    start, places, seed = errands.tour_task(config, 0)
-    steps, path = errands.follow(config, errands.shortest_tour(world, places), start, places, seed)
+    start, rooms, seed = errands.tour_task(config, 0)
+    steps, path = errands.follow(config, errands.shortest_tour(world, rooms), start, rooms, seed)
     assert steps == len(path) - 1 > 0
-    for place in places:
+    for place in rooms:
         assert np.linalg.norm(path - place, axis=1).min() <= world.radius

@@ -29,13 +29,14 @@ from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
 from ggpi.lab import one_of
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, compute
-from ggpi.lab.maze.tasks import guide, route
+from ggpi.lab.maze.tasks import guide
 from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench import mazes
 from ggpi.lab.ogbench.episodes import REPORTED, success
 from ggpi.lab.ogbench.errand_rewards import avoiding, rooms, tour_weights
 from ggpi.lab.ogbench.models import ALPHA, graph_of, models
 from ggpi.lab.ogbench.patrols import PATROLS, Choose, patrol, patroller
+from ggpi.lab.ogbench.places import corridor_of, detour_tasks, reachable, tour_length
 from ggpi.planning import JumpyGraph
 from ggpi.policies import ogbench_policies
 from ggpi.types import Key
@@ -140,12 +141,6 @@ def shortest_tour(world: OGBenchMaze, places: np.ndarray) -> Choose:
     return choose
 
 
-def tour_length(world: OGBenchMaze, stops: list[np.ndarray]) -> int:
-    """Cells of the shortest route that visits places in this order."""
-    cells = [world.cell(stop) for stop in stops]
-    return sum(len(route(world.safe, *pair)) - 1 for pair in itertools.pairwise(cells))
-
-
 def follow(
     config: Config, choose: Choose, start: np.ndarray, places: np.ndarray, seed: int
 ) -> tuple[int, np.ndarray]:
@@ -167,17 +162,10 @@ def tour_task(config: Config, number: int) -> tuple[np.ndarray, np.ndarray, int]
     world, seed = OGBenchMaze(config.maze), REPORTED + 100_000 * config.seed + number
     rng = np.random.default_rng(seed)
     cells = [(int(row), int(column)) for row, column in np.argwhere(world.safe)]
-    reached = [cell for cell in cells if _reachable(world, cell)]
+    reached = [cell for cell in cells if reachable(world, cell)]
     chosen = np.array(reached)[rng.permutation(len(reached))[:4]]
     places = world.centre(*chosen.T)
     return places[0], places[1:], seed
-
-
-def _reachable(world: OGBenchMaze, cell: tuple[int, int]) -> bool:
-    try:
-        return bool(route(world.safe, cell, world.cell(world.task(1).goal)))
-    except ValueError:
-        return False
 
 
 def tours(config: Config, name: str) -> Metrics:
@@ -203,20 +191,6 @@ def patrolled(config: Config, name: str, number: int) -> tuple[int, np.ndarray]:
     return patrol(world, patroller(name, first, graph, world, places[:2]), start, places[:2], seed, **limits)
 
 
-def corridor_of(world: OGBenchMaze, task: int) -> np.ndarray:
-    """The middles of three cells in the middle of a task's shortest route [3, 2]; another way leads around them."""
-    cells = route(world.safe, world.cell(world.task(task).start), world.cell(world.task(task).goal))
-    for begin in sorted(range(1, len(cells) - 3), key=lambda i: abs(i + 1.5 - len(cells) / 2)):
-        rest = world.safe.copy()
-        rest[tuple(np.array(cells[begin : begin + 3]).T)] = False
-        try:
-            route(rest, cells[0], cells[-1])
-        except ValueError:
-            continue
-        return world.centre(*np.array(cells[begin : begin + 3]).T)
-    raise ValueError(f"{world.maze} has one way only from the start to the goal of task {task}")
-
-
 def detour(config: Config, penalty: float) -> Metrics:
     """Episodes of all tasks with a corridor to avoid: steps, and steps in the corridor."""
     found = [
@@ -225,18 +199,6 @@ def detour(config: Config, penalty: float) -> Metrics:
         for task in detour_tasks(OGBenchMaze(config.maze))
     ]
     return {"steps": np.array([steps for steps, _, _ in found]), "inside": [inside for _, inside, _ in found]}
-
-
-def detour_tasks(world: OGBenchMaze) -> list[int]:
-    """The tasks that have another way."""
-
-    def has_another(task: int) -> bool:
-        try:
-            return len(corridor_of(world, task)) > 0
-        except ValueError:
-            return False
-
-    return [task for task in world.tasks if has_another(task)]
 
 
 def one_detour(config: Config, task: int, penalty: float, number: int) -> tuple[int, int, np.ndarray]:
