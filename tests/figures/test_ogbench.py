@@ -9,7 +9,15 @@ pytest.importorskip("ogbench")
 
 import ggpi.lab
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
-from ggpi.lab.ogbench import errands, errands_figure, mazes, mazes_figure, published
+from ggpi.lab.ogbench import (
+    errands,
+    errands_figure,
+    mazes,
+    mazes_figure,
+    patrols,
+    places,
+    published,
+)
 from ggpi.lab.ogbench.models import kind_of
 
 
@@ -27,19 +35,26 @@ def test_mazes_have_every_number():
     assert set(metrics["success"]["guide"]) == {"1", "2", "3", "4", "5", "all"}
     assert metrics["graphs"][0]["seconds"]["training"] > 0
     assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
-    assert len(mazes_figure.table(metrics)) == 3
+    seconds = metrics["seconds"][0]
+    assert list(seconds) == ["data", "training", "graph", "episodes", "all"]
+    assert seconds["all"] == pytest.approx(sum(list(seconds.values())[:-1])) and min(seconds.values()) > 0
+    assert [row["policy"] for row in metrics["jumps"]] == [policy.name for policy in config.policies]
+    assert len(mazes_figure.table(metrics)) == 5
     assert len(mazes_figure.plot(metrics).axes) == 2
 
 
 @pytest.mark.slow
 def test_ant_mazes_have_every_number():
-    others = ("depth-1", "recorded", "random", "directions", "guide")
-    config = replace(mazes.PRESETS["tiny"], maze="antmaze-medium", others=others, num_transitions=1_024)
+    others = ("depth-1", "halving", "cross-entropy", "recorded", "random", "directions", "guide")
+    config = replace(
+        mazes.PRESETS["tiny"], maze="antmaze-medium", others=others, num_transitions=1_024, draws=800
+    )
     metrics = mazes.run(config)
     assert set(metrics["success"]) == {"closed loop", *(mazes.OTHERS[name] for name in others)}
     assert metrics["walkers"]["speed"] > 0.1
     assert np.shape(metrics["picture"]["values"]) == (config.num_landmarks,)
-    assert len(mazes_figure.table(metrics)) == 5
+    assert metrics["seconds"][0]["walkers"] == 780 and metrics["seconds"][0]["all"] > 780
+    assert len(mazes_figure.table(metrics)) == 7
     assert len(mazes_figure.plot(metrics).axes) == 2
 
 
@@ -47,8 +62,9 @@ def test_ant_mazes_have_every_number():
 def test_errands_have_every_number(tmp_path):
     metrics = ggpi.lab.run("ogbench-errands", preset="tiny", out=tmp_path)
     assert set(metrics["tours"]) == set(errands.TOURS) and set(metrics["corridors"]) == {"0", "10"}
-    assert errands_figure.table(metrics).row_count == 6
-    assert len(errands_figure.plot(metrics).axes) == 2
+    assert set(metrics["patrols"]) == set(patrols.PATROLS)
+    assert errands_figure.table(metrics).row_count == 9
+    assert len(errands_figure.plot(metrics).axes) == 3
 
 
 def test_what_others_report_is_quoted_for_every_maze():
@@ -68,16 +84,17 @@ def test_mazes_with_teleports_are_learned_with_patience(body):
     assert own.recipe == replace(plain.recipe, loss=replace(plain.recipe.loss, far=(0, 1)))
 
 
-def test_all_agents_are_compared_in_the_medium_maze_only():
+def test_all_agents_are_compared_in_the_medium_mazes_only():
     assert mazes.Config(maze="pointmaze-medium").compared == tuple(mazes.OTHERS)
     assert mazes.Config().compared == mazes.FEW
     assert mazes.Config(others=("guide",)).compared == ("guide",)
-    assert mazes.Config(maze="antmaze-medium").compared == mazes.FEW_OF_ANTS
+    assert set(mazes.OTHERS) - set(mazes.Config(maze="antmaze-medium").compared) == {"mpc"}
+    assert mazes.Config(maze="antmaze-giant").compared == mazes.FEW_OF_ANTS
 
 
-def test_planners_of_actions_do_not_choose_walkers():
-    with pytest.raises(ValueError, match="halving acts in point mazes only"):
-        mazes.Config(maze="antmaze-medium", others=("halving",))
+def test_planners_that_unroll_single_steps_do_not_choose_walkers():
+    with pytest.raises(ValueError, match="mpc acts in point mazes only"):
+        mazes.Config(maze="antmaze-medium", others=("mpc",))
 
 
 @pytest.mark.parametrize("wrong", [{"maze": "pointmaze-small"}, {"others": ("guides",)}])
@@ -88,16 +105,16 @@ def test_unknown_names_raise(wrong):
 
 def test_a_corridor_can_be_avoided():
     world = OGBenchMaze("pointmaze-giant")
-    assert errands.detour_tasks(world) == [1, 2, 3, 4, 5]
-    squares = errands.corridor_of(world, 4)
+    assert places.detour_tasks(world) == [1, 2, 3, 4, 5]
+    squares = places.corridor_of(world, 4)
     assert squares.shape == (3, 2) and world.possible(squares).all()
 
 
 def test_the_guide_takes_the_shortest_tour():
     config = errands.Config(episodes=1)
     world = OGBenchMaze(config.maze)
-    start, places, seed = errands.tour_task(config, 0)
-    steps, path = errands.follow(config, errands.shortest_tour(world, places), start, places, seed)
+    start, rooms, seed = errands.tour_task(config, 0)
+    steps, path = errands.follow(config, errands.shortest_tour(world, rooms), start, rooms, seed)
     assert steps == len(path) - 1 > 0
-    for place in places:
+    for place in rooms:
         assert np.linalg.norm(path - place, axis=1).min() <= world.radius

@@ -1,5 +1,7 @@
 """The jumpy graph: closed-loop values from jumps between landmarks, exact where the jumps and landmarks are."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +14,10 @@ import ggpi
 from chance import error_of_estimate, error_of_mean
 from ggpi import GGPIAgent, evaluate_closed_loop, exact_ghms, jumpy_graph, rewards
 from ggpi.agent import fresh_values
+from ggpi.data.transitions import Transitions, numbered
 from ggpi.planning.closed_loop_sampled import _jumps, evaluate_closed_loop_sampled
 from ggpi.planning.jumpy_graph import Jumps, JumpyGraph
+from ggpi.planning.landmarks import influence
 from worlds import ALPHAS, worlds
 
 FORMS = ["state", "state_action", "arrival"]
@@ -300,6 +304,59 @@ def test_positions_come_first():
     )
     print(told, untold)
     assert max(told) < 0.07 and untold > 0.15 and untold > 4 * max(told)
+
+
+def walked(num_others, length=20, episodes=1_000):
+    """Records of the corridor: each episode walks one way, its other coordinates are redrawn in every step."""
+    rng = np.random.default_rng(0)
+    way, start = rng.choice([-1, 1], (episodes, 1)), rng.integers(corridor.LENGTH, size=(episodes, 1))
+    places = np.clip(start + way * np.arange(length + 1), 0, corridor.LENGTH - 1)
+    others = rng.normal(size=(episodes, length + 1, num_others))
+    states = np.concatenate([places[..., None], others], axis=2).astype(np.float32)
+    ends = np.tile(np.arange(length) == length - 1, episodes)
+    episode, step = numbered(np.roll(ends, 1))
+    return Transitions(
+        states[:, :-1].reshape(len(ends), -1),
+        np.repeat(way, length, axis=1).reshape(-1, 1).astype(np.float32),
+        states[:, 1:].reshape(len(ends), -1),
+        np.zeros(len(ends), bool),
+        ends,
+        np.full(len(ends), -1),
+        episode,
+        step,
+    )
+
+
+def test_records_say_which_coordinates_matter():
+    """The corridor with six coordinates that mean nothing, none of them declared: records tell what no array does.
+
+    Over ten seeds of the graph the error was .010 to .015 with records, .26 to .36 without.
+    """
+    data = walked(6)
+    one, other = (error(built((corridor.models(6), x), num_neighbours=4)) for x in (data, data.state))
+    assert one < 0.07 and other > 0.15
+
+
+def test_influence_is_what_the_next_state_depends_on():
+    """Two coordinates that turn into each other, the speed of a place, and noise."""
+    rng, count, steps = np.random.default_rng(0), 400, 12
+    angle = rng.uniform(0, 2 * np.pi, (count, 1)) + np.arange(steps + 1) * np.pi / 6
+    speed = rng.normal(size=(count, 1)).repeat(steps + 1, axis=1)
+    place = rng.normal(size=(count, 1)) + 0.1 * speed * np.arange(steps + 1)
+    noise = rng.normal(size=place.shape)
+    states = np.stack([np.cos(angle), np.sin(angle), place, speed, noise], axis=2)
+    ends = np.tile(np.arange(steps) == steps - 1, count)
+    rows, size = (states[:, :-1], states[:, 1:]), len(ends)
+    one, two = (part.reshape(size, -1).astype(np.float32) for part in rows)
+    none = np.zeros(size, bool)
+    data = Transitions(one, one[:, :1], two, none, ends, np.full(size, -1), *numbered(np.roll(ends, 1)))
+    turned = influence(data, 3)
+    np.testing.assert_allclose(turned[:3], 1, atol=0.05)
+    moved = 0.3 * one[:, 3].std() / one[:, 2].std()  # three steps at one speed
+    np.testing.assert_allclose(turned[3], np.hypot(1, moved), atol=0.01)
+    assert turned[4] < 0.1
+    loose = replace(data, step=np.zeros(size, int), episode=np.arange(size), truncated=~none)
+    assert (influence(loose, 3) == 1).all()
 
 
 def test_an_end_of_the_corridor_that_ends_the_episode(walks):

@@ -20,7 +20,7 @@ from ggpi.ghm.base import GHMs
 from ggpi.ghm.samplers import ModelSampler, TableSampler
 from ggpi.planning.closed_loop import closed_loop_alpha
 from ggpi.planning.jumpy_graph import Jumps, JumpyGraph, models_digest
-from ggpi.planning.landmarks import CANDIDATES, FAR, choose, points_of, reach_of, units_of
+from ggpi.planning.landmarks import CANDIDATES, FAR, choose, influence, points_of, reach_of, units_of
 from ggpi.planning.snapping import snapped
 from ggpi.progress import progress
 from ggpi.types import Key, Numbers, Scalar, whole
@@ -66,7 +66,9 @@ def jumpy_graph(
     choice_key, jump_key = jax.random.split(checked_key(key))
     rng = np.random.default_rng(np.asarray(jax.random.key_data(choice_key)).tolist())
     candidates = _candidates(_states(data, sampler), counts[0], sampler, rng)
-    units = units_of(candidates, _positions(sampler))
+    units = units_of(candidates, positions := _positions(sampler))
+    if isinstance(data, Transitions) and not positions and candidates.ndim == 2:
+        units /= influence(data, round(1 / (1 - ghms.horizon(alpha))))
     units[_unpredicted(sampler)] = FAR
     points = points_of(candidates, units)
     rows = choose(points, counts[0], rng)

@@ -3,7 +3,9 @@
 Distances are measured in units of the data: each coordinate is divided by its standard deviation, positions
 (`StateSpec.relative` and `StateSpec.places`) by a common one. Positions come first: where there are some, all
 other coordinates together weigh a tenth of one position, so that the neighbours of a state are near in space and alike
-otherwise, not the other way round. Numbered states of a finite MDP are one coordinate with unit 1.
+otherwise, not the other way round. Where no positions are declared and the data are recorded in their order, each
+coordinate weighs as much as the state after one jump depends on it (`influence`). Numbered states of a finite MDP are
+one coordinate with unit 1.
 
 Landmarks are chosen in rounds (k-means‖, Bahmani et al. 2012): each round draws states with a probability that is
 proportional to the squared distance to the landmarks so far. Rare places are covered too, and no state twice.
@@ -24,6 +26,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Real
 from scipy.spatial import KDTree
 
+from ggpi.data.transitions import Transitions
 from ggpi.types import Numbers
 
 NOT_POSITIONS = 0.1
@@ -35,6 +38,12 @@ CANDIDATES = 10
 ROUNDS = 8
 WITHIN = 0.999
 """The share of the data that lies within reach."""
+LEAST_INFLUENCE = 0.02
+"""What is measured of a coordinate that means nothing: its noise."""
+RIDGE = 1e-3
+"""Of the regression, in variances of a coordinate: combinations of coordinates that hardly vary are shrunk."""
+FEWEST, MOST_PAIRS = 100, 100_000
+"""Pairs of states to measure what coordinates do: at least so many for each, and at most for all."""
 FAR = 1e9
 """The unit of coordinates that do not count."""
 AT_ONCE = 2**20
@@ -59,6 +68,30 @@ def units_of(states: States, positions: Sequence[int]) -> Float[np.ndarray, "d"]
         units[list(positions)] = np.sqrt(np.mean(units[list(positions)] ** 2))
         units[others] *= np.sqrt(len(others)) / NOT_POSITIONS
     return units
+
+
+def influence(data: Transitions, steps: int) -> Float[np.ndarray, "d"]:
+    """How much the state after so many steps depends on each coordinate, by linear regression over the record.
+
+    x_{t+h} ≈ B x_t, both in standard deviations; of coordinate i it is the norm of column i of B, and at least 0.02:
+    about 1 for a place that is kept, or for one of two coordinates that turn into each other; 0.02 for one that is
+    redrawn within a jump. 1 for all where the record is too short to tell.
+
+    Args:
+        data: transitions, of which stretches in their order count.
+        steps: h, the mean length of a jump.
+    """
+    first = np.flatnonzero(~np.append(False, data.is_followed[:-1]))
+    last = np.repeat(np.append(first[1:], len(data)) - 1, np.diff(np.append(first, len(data))))
+    rows, size = np.flatnonzero(np.arange(len(data)) + steps - 1 <= last), data.state.shape[1]
+    if len(rows) < FEWEST * size:
+        return np.ones(size)
+    rows = rows[:: -(-len(rows) // MOST_PAIRS)]
+    before, after = (np.asarray(x, float) for x in (data.state[rows], data.next_state[rows + steps - 1]))
+    deviation = np.maximum(before.std(axis=0), SMALLEST_UNIT)
+    before, after = ((x - x.mean(axis=0)) / deviation for x in (before, after))
+    found = np.linalg.solve(before.T @ before + RIDGE * len(rows) * np.eye(size), before.T @ after)
+    return np.maximum(np.linalg.norm(found, axis=1), LEAST_INFLUENCE)
 
 
 def points_of(states: Numbers, units: Float[np.ndarray, "d"]) -> Points:

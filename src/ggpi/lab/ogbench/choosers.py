@@ -9,10 +9,12 @@ import jax
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
+from ggpi.agent.choosing import Plan
 from ggpi.envs.ogbench_maze import OGBenchMaze
 from ggpi.ghm.base import GHMs
 from ggpi.lab.agents import Decide
 from ggpi.lab.maze.tasks import towards
+from ggpi.planning import AbstractPlanner
 from ggpi.rewards import target
 from ggpi.types import Key
 
@@ -28,6 +30,27 @@ def planner(ghms: GHMs, radius: float, **options: Any) -> Decide:
                 solved.clear()  # one goal at a time
                 solved[goal.tobytes()] = first.with_reward(target(goal, radius))
             plan = solved[goal.tobytes()].plan(state, key=key)
+            heads.append(plan.gsps[int(plan.best)].head)
+        return np.array(heads)
+
+    return choose
+
+
+def warm_planner(ghms: GHMs, depth: int | None, radius: float, search: AbstractPlanner) -> Decide:
+    """GGPI with an adaptive planner that starts from the last decision of the episode; each has a goal of its own."""
+    first = GGPIAgent(ghms, target((0.0, 0.0), radius), depth=depth, planner=search)
+    episode: dict[bytes, tuple[GGPIAgent, Plan | None]] = {}
+
+    def choose(states: np.ndarray, goals: np.ndarray, key: Key) -> np.ndarray:
+        heads = []
+        for state, goal in zip(states.astype(np.float32), goals, strict=True):
+            name = goal.tobytes()
+            if name not in episode:
+                episode.clear()
+                episode[name] = first.with_reward(target(goal, radius)), None
+            agent, last = episode[name]
+            plan = agent.plan(state, warm=last, key=key)
+            episode[name] = agent, plan
             heads.append(plan.gsps[int(plan.best)].head)
         return np.array(heads)
 

@@ -15,6 +15,7 @@ from scipy.stats import binomtest
 
 from ggpi.envs.ogbench_maze import OGBenchMaze, make_ogbench, seeded
 from ggpi.lab.agents import Decide, sample_bank
+from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Metrics
 from ggpi.policies.bank import PolicyBank
 from ggpi.progress import progress
@@ -88,14 +89,18 @@ def episode(
 
 
 def success(steps: np.ndarray) -> Metrics:
-    """The share of episodes that reached their goal, with an exact 95% interval, and the mean steps of these."""
-    reached = np.asarray(steps) > 0
+    """The share of episodes that reached their goal, with an exact 95% interval, and the mean steps of these.
+
+    The interval of the steps is a bootstrap over these episodes; None where there are none.
+    """
+    steps = np.asarray(steps)
+    reached = steps > 0
     interval = binomtest(int(reached.sum()), reached.size).proportion_ci()
     return {
         "mean": float(reached.mean()),
         "low": float(interval.low),
         "high": float(interval.high),
-        "steps": float(np.asarray(steps)[reached].mean()) if reached.any() else None,
+        "steps": mean_interval(steps[reached]) if reached.any() else None,
     }
 
 
@@ -103,3 +108,14 @@ def by_task(parts: list[Metrics], tasks: list[int]) -> Metrics:
     """Success in each task and in all of them."""
     steps = np.concatenate([np.reshape(part["steps"], (-1, len(tasks))) for part in parts])
     return {str(task): success(steps[:, i]) for i, task in enumerate(tasks)} | {"all": success(steps.ravel())}
+
+
+def share_words(share: Metrics, digits: int = 1) -> str:
+    """A share with its interval, in %."""
+    mean, low, high = (f"{100 * share[part]:.{digits}f}" for part in ("mean", "low", "high"))
+    return f"{mean} [{low}, {high}]"
+
+
+def steps_words(steps: Metrics | None) -> str:
+    """Mean steps with their interval; where no goal was reached, a dash."""
+    return "-" if steps is None else f"{steps['mean']:.0f} [{steps['low']:.0f}, {steps['high']:.0f}]"

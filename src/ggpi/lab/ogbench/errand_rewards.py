@@ -1,4 +1,4 @@
-"""Rewards of `ogbench-errands`: rooms with weights, a goal with places to avoid, and the weights of a tour."""
+"""Rewards of `ogbench-errands`: rooms with weights, a goal with places to avoid, weights of a tour and of a patrol."""
 
 import itertools
 from collections.abc import Callable
@@ -76,3 +76,37 @@ def tour_weights(
         found[left] = (1 - GAMMA) * np.array(value)
         values[left] = solve(rooms(places, found[left], radius))
     return found
+
+
+def patrol_weights(
+    landmarks: np.ndarray, solve: Callable[[Reward], np.ndarray], places: np.ndarray, radius: float
+) -> np.ndarray:
+    """(1−γ)(1 + γ W_{i+1}(room i)) for each room i [n]: what its visit counts when rooms are visited in turn for ever.
+
+    Let W_i(x) be the best E Σ_n γ^{T_n − 1} over the times T_1 < T_2 < … of visits to rooms i, i+1, …, in turn: each
+    counts 1 on arrival. With T the time of the first,
+
+        W_i(x) = E γ^{T−1} (1 + γ W_{i+1}(X_T)),
+
+    which is V of the reward ρ_i = (1−γ)(1 + γ W_{i+1}(room i)) 1[x in room i], because staying in room i has the value
+    1 + γ W_{i+1}(room i). V is proportional to the weight of a single room, so that one solution for each room is
+    enough: with g_i = V of (1−γ) 1[x in room i] at room i−1, the values u_i = W_i(room i−1) are the fixed point of
+
+        u_i = g_i (1 + γ u_{i+1}),
+
+    a contraction: g_i ≤ 1. It is found by going round until nothing changes.
+
+    Args:
+        landmarks: states [M, D].
+        solve: V of a reward at the landmarks [M].
+        places: the middles of the rooms [n, 2].
+        radius: of the rooms.
+    """
+    nearest = np.linalg.norm(landmarks[:, None, :2] - places, axis=2).argmin(axis=0)
+    single = (1 - GAMMA) * np.eye(len(places))
+    values = [solve(rooms(places, weights, radius)) for weights in single]
+    g = np.array([value[at] for value, at in zip(values, np.roll(nearest, 1), strict=True)])
+    u, before = g, np.zeros(len(g))
+    while np.abs(u - before).max() > 1e-12:
+        u, before = g * (1 + GAMMA * np.roll(u, -1)), u
+    return (1 - GAMMA) * (1 + GAMMA * np.roll(u, -1))

@@ -1,4 +1,4 @@
-"""Rewards that are not goals, with the models of `ogbench-mazes`: three rooms in any order, and a corridor to avoid.
+"""Rewards that are not goals, with the models of `ogbench-mazes`: a tour, a patrol, and a corridor to avoid.
 
 *Three rooms.* An agent remembers which rooms S are left. Let V_S(x) be the best E γ^T of the time T when the last of
 them is visited. A room i that is reached first leaves S∖i, so with V_∅ = 1
@@ -9,6 +9,8 @@ is the reward whose value is V_S: staying in room i has the value V_{S∖i}. Sev
 Beside it: always the best single room (`nearest first`), the rooms in the order they are named, and a guide who knows
 the maze and the shortest tour.
 
+*A patrol.* Two rooms are visited in turn, again and again (`patrols`).
+
 *A corridor.* 1 at the goal of a task, minus a penalty in each step in three cells in the middle of its shortest route.
 
 Episodes are stepped by `OGBenchMaze.step`, which a test compares with OGBench's own, because these episodes do not end
@@ -16,7 +18,6 @@ at OGBench's goals.
 """
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -28,18 +29,18 @@ from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
 from ggpi.lab import one_of
 from ggpi.lab.bootstrap import mean_interval
 from ggpi.lab.cells import Cells, Metrics, compute
-from ggpi.lab.maze.tasks import guide, route
+from ggpi.lab.maze.tasks import guide
 from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench import mazes
 from ggpi.lab.ogbench.episodes import REPORTED, success
 from ggpi.lab.ogbench.errand_rewards import avoiding, rooms, tour_weights
 from ggpi.lab.ogbench.models import ALPHA, graph_of, models
+from ggpi.lab.ogbench.patrols import PATROLS, Choose, patrol, patroller
+from ggpi.lab.ogbench.places import corridor_of, detour_tasks, reachable, tour_length
 from ggpi.planning import JumpyGraph
 from ggpi.policies import ogbench_policies
 from ggpi.types import Key
 
-Choose = Callable[[np.ndarray, np.ndarray, Key], np.ndarray]
-"""(state [2], which rooms are left [3], key) ↦ action [2]."""
 TOURS = ("any order", "nearest first", "named order", "guide")
 PENALTY = 10.0
 
@@ -52,6 +53,8 @@ class Config:
     """A point maze of ogbench-mazes."""
     episodes: int = 20
     """Tours of each agent, each with other rooms, and a fifth of it for each of five tasks with a corridor."""
+    patrols: int = 5
+    """Patrols of each agent."""
     max_steps: int = 2_000
     """Steps of an episode."""
     hold: int = 5
@@ -81,6 +84,7 @@ PRESETS = {
     "tiny": Config(
         maze="pointmaze-medium",
         episodes=5,
+        patrols=1,
         max_steps=12,
         num_transitions=4_096,
         training_steps=20,
@@ -137,12 +141,6 @@ def shortest_tour(world: OGBenchMaze, places: np.ndarray) -> Choose:
     return choose
 
 
-def tour_length(world: OGBenchMaze, stops: list[np.ndarray]) -> int:
-    """Cells of the shortest route that visits places in this order."""
-    cells = [world.cell(stop) for stop in stops]
-    return sum(len(route(world.safe, *pair)) - 1 for pair in itertools.pairwise(cells))
-
-
 def follow(
     config: Config, choose: Choose, start: np.ndarray, places: np.ndarray, seed: int
 ) -> tuple[int, np.ndarray]:
@@ -164,17 +162,10 @@ def tour_task(config: Config, number: int) -> tuple[np.ndarray, np.ndarray, int]
     world, seed = OGBenchMaze(config.maze), REPORTED + 100_000 * config.seed + number
     rng = np.random.default_rng(seed)
     cells = [(int(row), int(column)) for row, column in np.argwhere(world.safe)]
-    reached = [cell for cell in cells if _reachable(world, cell)]
+    reached = [cell for cell in cells if reachable(world, cell)]
     chosen = np.array(reached)[rng.permutation(len(reached))[:4]]
     places = world.centre(*chosen.T)
     return places[0], places[1:], seed
-
-
-def _reachable(world: OGBenchMaze, cell: tuple[int, int]) -> bool:
-    try:
-        return bool(route(world.safe, cell, world.cell(world.task(1).goal)))
-    except ValueError:
-        return False
 
 
 def tours(config: Config, name: str) -> Metrics:
@@ -186,18 +177,18 @@ def tours(config: Config, name: str) -> Metrics:
     return {"steps": np.array(steps)}
 
 
-def corridor_of(world: OGBenchMaze, task: int) -> np.ndarray:
-    """The middles of three cells in the middle of a task's shortest route [3, 2]; another way leads around them."""
-    cells = route(world.safe, world.cell(world.task(task).start), world.cell(world.task(task).goal))
-    for begin in sorted(range(1, len(cells) - 3), key=lambda i: abs(i + 1.5 - len(cells) / 2)):
-        rest = world.safe.copy()
-        rest[tuple(np.array(cells[begin : begin + 3]).T)] = False
-        try:
-            route(rest, cells[0], cells[-1])
-        except ValueError:
-            continue
-        return world.centre(*np.array(cells[begin : begin + 3]).T)
-    raise ValueError(f"{world.maze} has one way only from the start to the goal of task {task}")
+def patrols(config: Config, name: str) -> Metrics:
+    """Episodes of an agent that visits the first two rooms of a tour in turn: how many visits there were."""
+    found = [patrolled(config, name, number)[0] for number in range(config.patrols)]
+    return {"visits": found}
+
+
+def patrolled(config: Config, name: str, number: int) -> tuple[int, np.ndarray]:
+    """Visits, and the path."""
+    first, graph, world = first_agent(config)
+    start, places, seed = tour_task(config, number)
+    limits = {"max_steps": config.max_steps, "hold": config.hold}
+    return patrol(world, patroller(name, first, graph, world, places[:2]), start, places[:2], seed, **limits)
 
 
 def detour(config: Config, penalty: float) -> Metrics:
@@ -208,18 +199,6 @@ def detour(config: Config, penalty: float) -> Metrics:
         for task in detour_tasks(OGBenchMaze(config.maze))
     ]
     return {"steps": np.array([steps for steps, _, _ in found]), "inside": [inside for _, inside, _ in found]}
-
-
-def detour_tasks(world: OGBenchMaze) -> list[int]:
-    """The tasks that have another way."""
-
-    def has_another(task: int) -> bool:
-        try:
-            return len(corridor_of(world, task)) > 0
-        except ValueError:
-            return False
-
-    return [task for task in world.tasks if has_another(task)]
 
 
 def one_detour(config: Config, task: int, penalty: float, number: int) -> tuple[int, int, np.ndarray]:
@@ -240,6 +219,7 @@ def one_detour(config: Config, task: int, penalty: float, number: int) -> tuple[
 def run(config: Config, cells: Cells = compute) -> Metrics:
     """Tours and detours of every agent."""
     jobs: Metrics = {_cell(name): partial(tours, config, name) for name in TOURS}
+    jobs |= {_cell(name, "patrol"): partial(patrols, config, name) for name in PATROLS}
     jobs |= {f"corridor/{p:g}": partial(detour, config, p) for p in (0.0, PENALTY)}
     results = cells(jobs | {"picture": partial(picture, config)})
     corridors = {p: results[f"corridor/{p:g}"] for p in (0.0, PENALTY)}
@@ -253,6 +233,11 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         "max_steps": config.max_steps,
         "episodes": config.episodes,
         "tours": {name: success(np.array(results[_cell(name)]["steps"])) for name in TOURS},
+        "patrols": {
+            name: mean_interval(results[_cell(name, "patrol")]["visits"])
+            | {"episodes": len(results[_cell(name, "patrol")]["visits"])}
+            for name in PATROLS
+        },
         "corridors": {
             f"{p:g}": success(np.array(one["steps"]))
             | {"episodes": len(one["steps"]), "inside": mean_interval(one["inside"])}
@@ -262,21 +247,23 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     }
 
 
-def _cell(name: str) -> str:
-    return f"tour/{name.replace(' ', '-')}"
+def _cell(name: str, errand: str = "tour") -> str:
+    return f"{errand}/{name.replace(' ', '-')}"
 
 
 def picture(config: Config) -> Metrics:
-    """A tour, and a task with and without the penalty: paths, and V with the penalty."""
+    """A tour, a patrol, and a task with and without the penalty: paths, and V with the penalty."""
     first, graph, world = first_agent(config)
     start, places, seed = tour_task(config, config.episodes)
     steps, path = follow(config, chooser(config, "any order", places), start, places, seed)
+    visits, around = patrolled(config, "in turn", config.episodes)
     task = detour_tasks(world)[-1]
     squares, goal = corridor_of(world, task), world.task(task).goal
     mine = first.with_reward(avoiding(goal, world.radius, squares, world.unit / 2, PENALTY))
     paths = {f"{p:g}": one_detour(config, task, p, config.episodes) for p in (0.0, PENALTY)}
     return {
         "tour": {"rooms": places, "path": np.round(path, 3), "steps": steps},
+        "patrol": {"rooms": places[:2], "path": np.round(around, 3), "visits": visits},
         "corridor": {
             "target": goal,
             "radius": world.radius,

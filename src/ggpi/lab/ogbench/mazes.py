@@ -12,29 +12,30 @@ Environments, tasks and success are OGBench's.
     recorded steps    shortest ways over recorded transitions between the same landmarks; no model
     guide             knows the maze: the upper bound
 
-In pointmaze-medium all agents are compared, elsewhere a few. In ant mazes agents choose a policy, which acts until the
-next decision. Agents other than the closed loop have the models of the
-first seed.
+In the medium mazes all agents are compared, elsewhere a few. In ant mazes agents choose a policy, which acts until the
+next decision. Agents other than the closed loop have the models of the first seed.
 """
 
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent
 from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
+from ggpi.ghm.flow_matching import FlowMatchingConfig
 from ggpi.lab import agents, one_of
-from ggpi.lab.cache import kept, seconds_of
 from ggpi.lab.cells import Cells, Metrics, compute
-from ggpi.lab.maze.closed_loop_models import Sizes, described
+from ggpi.lab.maze.closed_loop_models import Sizes
 from ggpi.lab.maze.recorded_search import recorded_choice
 from ggpi.lab.maze.tasks import guide
 from ggpi.lab.maze.value_maps import value_map
 from ggpi.lab.ogbench import choosers, walkers
+from ggpi.lab.ogbench.before import describe, jump_errors, phases
 from ggpi.lab.ogbench.episodes import REPORTED, by_task, play
-from ggpi.lab.ogbench.models import FOLDER, Training, data_of, graph_of, kind_of, models
+from ggpi.lab.ogbench.models import Training, data_of, graph_of, kind_of, models
 from ggpi.lab.ogbench.planners import planner_of
 from ggpi.policies import PolicyBank
 from ggpi.types import Policy
@@ -56,8 +57,9 @@ OTHERS = {
 """Agents beside the closed loop."""
 FEW = ("depth-2", "recorded", "guide")
 FEW_OF_ANTS = ("depth-2", "recorded", "random", "guide")
-OF_BALLS = ("halving", "cross-entropy", "mpc")
+OF_BALLS = ("mpc",)
 """Agents that act in point mazes only; models of ants predict places alone, which cannot be unrolled step by step."""
+OF_ANTS = tuple(name for name in OTHERS if name not in OF_BALLS)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Config:
     num_models: int = 3
     """Seeds of models."""
     others: tuple[str, ...] = ()
-    """Other agents; none: all in pointmaze-medium, elsewhere depth-2, recorded and guide."""
+    """Other agents; none: all in the medium mazes, elsewhere depth-2, recorded and guide."""
     episodes: int = 50
     """Episodes of the closed loop for each task and seed of models."""
     few_episodes: int = 20
@@ -82,6 +84,8 @@ class Config:
     """Transitions that models learn from; OGBench's datasets have as many."""
     training_steps: int = 20_000
     """Steps of training."""
+    width: int = FlowMatchingConfig.width
+    """Units of each layer of the network."""
     num_landmarks: int = 4_000
     """Landmarks of the graph."""
     num_jumps: int = 16
@@ -92,6 +96,8 @@ class Config:
     """Samples for each policy of the closed loop, and for each plan of depth 2."""
     draws: int = 4_096
     """Draws of a decision by halving and, about, by the cross-entropy method."""
+    num_checked: int = 32
+    """Landmarks from which the first models' jumps are compared with simulated ones; 0: none."""
     num_walkers: int = 100
     """Ants that switch at random for as long as an episode, to see how many fall; in ant mazes only, 0: none."""
     alpha: float = 0.0
@@ -111,8 +117,8 @@ class Config:
     @property
     def compared(self) -> tuple[str, ...]:
         """The other agents of this maze."""
-        some = FEW_OF_ANTS if self.has_ants else FEW
-        return self.others or (tuple(OTHERS) if self.maze == "pointmaze-medium" else some)
+        every, some = (OF_ANTS, FEW_OF_ANTS) if self.has_ants else (tuple(OTHERS), FEW)
+        return self.others or (every if self.maze.endswith("medium") else some)
 
     @property
     def policies(self) -> list[Policy]:
@@ -145,6 +151,7 @@ PRESETS = {
         num_landmarks=100,
         num_jumps=4,
         samples=4,
+        num_checked=2,
         num_walkers=8,
     ),
     "cpu": Config(episodes=20, few_episodes=2, num_transitions=400_000, training_steps=3_000, draws=1_024),
@@ -157,7 +164,13 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
     seeds, world = range(config.num_models), OGBenchMaze(config.maze)
     jobs: Metrics = {}
     for s in seeds:
-        jobs |= {f"graph/{s}": partial(describe, config, s), f"closed-loop/{s}": partial(loop, config, s)}
+        jobs |= {
+            f"graph/{s}": partial(describe, training_of(config, s), config.sizes),
+            f"closed-loop/{s}": partial(loop, config, s),
+        }
+        if s == 0 and config.num_checked:
+            training = training_of(config, s)
+            jobs |= {"jumps": partial(jump_errors, training, config.sizes, config.num_checked)}
         jobs |= {"picture": partial(picture, config)}  # of the first seed
         jobs |= {name: partial(compare, config, name) for name in config.compared}
     if config.has_ants and config.num_walkers:
@@ -178,38 +191,24 @@ def run(config: Config, cells: Cells = compute) -> Metrics:
         "hold": config.hold,
         "transitions": config.num_transitions,
         "graphs": [results[f"graph/{s}"] for s in seeds],
+        "seconds": [
+            phases(training_of(config, s), results[f"graph/{s}"], results[f"closed-loop/{s}"]) for s in seeds
+        ],
         "success": {name: by_task(parts, list(world.tasks)) for name, parts in found.items()},
         "milliseconds": {
             name: 1e3 * float(np.mean([part["seconds_per_plan"] for part in parts]))
             for name, parts in found.items()
         },
         "picture": results["picture"],
-    } | {name: results[name] for name in ("walkers",) if name in results}
+    } | {name: results[name] for name in ("walkers", "jumps") if name in results}
 
 
 def training_of(config: Config, seed: int) -> Training:
     """What the models of a seed are trained with."""
-    recipe = replace(kind_of(config.maze).recipe, steps=config.training_steps)
+    recipe = kind_of(config.maze).recipe
+    model = cast("FlowMatchingConfig", recipe.model)
+    recipe = replace(recipe, model=replace(model, width=config.width), steps=config.training_steps)
     return Training(config.maze, seed, config.num_transitions, recipe)
-
-
-def describe(config: Config, seed: int) -> Metrics:
-    """What is known of models and graph before any episode, and the seconds of each phase."""
-    training, world = training_of(config, seed), OGBenchMaze(config.maze)
-    times = [time.perf_counter()]
-    for phase in (data_of, models):
-        phase(training)
-        times.append(time.perf_counter())
-    graph = graph_of(training, config.sizes)
-    times.append(time.perf_counter())
-    graph.solve(world.reward(world.task(1).goal))  # the first one compiles
-    times.append(time.perf_counter())
-    graph.solve(world.reward(world.task(2).goal))
-    times.append(time.perf_counter())
-    data, _, building, _, solving = np.diff(times)
-    fitting = seconds_of(kept(training, FOLDER))
-    seconds = {"data": data, "training": fitting, "graph": building, "goal": solving}
-    return described(graph, world) | {"seconds": seconds}
 
 
 def walkers_of(config: Config) -> Metrics:
@@ -221,8 +220,9 @@ def walkers_of(config: Config) -> Metrics:
 
 
 def loop(config: Config, seed: int) -> Metrics:
-    """Episodes of the closed loop."""
-    return measured(config, closed_loop(config, seed), config.episodes)
+    """Episodes of the closed loop, and the seconds that they took, solving for goals included."""
+    decide, begun = closed_loop(config, seed), time.perf_counter()
+    return measured(config, decide, config.episodes) | {"seconds": time.perf_counter() - begun}
 
 
 def closed_loop(config: Config, seed: int) -> agents.Decide:

@@ -8,16 +8,25 @@ from rich.table import Table
 from ggpi.lab import style
 from ggpi.lab.cells import Metrics
 from ggpi.lab.maze.value_maps import draw_maze, draw_values
+from ggpi.lab.ogbench.episodes import share_words, steps_words
 from ggpi.lab.ogbench.published import JUMPY, RERUN, means, quoted
 
 
 def table(metrics: Metrics) -> list[Table]:
-    """Success by task; what others published; phases, models and graph; in ant mazes, walkers."""
+    """Success by task; what others published; seconds of phases; models and graph; in ant mazes, walkers."""
     published = [_published_table(metrics)]
     if metrics["maze"] in JUMPY:
         published.append(jumpy_table(metrics["maze"]))
     walkers = [_walkers_table(metrics)] if "walkers" in metrics else []
-    return [_success_table(metrics), *published, _graph_table(metrics), *walkers]
+    jumps = [_jumps_table(metrics)] if "jumps" in metrics else []
+    return [
+        _success_table(metrics),
+        *published,
+        _phases_table(metrics),
+        _graph_table(metrics),
+        *jumps,
+        *walkers,
+    ]
 
 
 def _success_table(metrics: Metrics) -> Table:
@@ -25,7 +34,8 @@ def _success_table(metrics: Metrics) -> Table:
         title=f"{metrics['maze']}: goals reached, %, by OGBench's tasks",
         caption=f"exact 95% intervals; for each task {metrics['num_models']} seeds of models × {metrics['episodes']} "
         f"episodes of the closed loop, {metrics['few_episodes']} of the others; steps: mean of episodes that reached "
-        f"the goal, of at most 1,000; ms: of a decision, one every {metrics['hold']} steps",
+        "the goal, of at most 1,000, with a 95% bootstrap interval over them; ms: of a decision, one every "
+        f"{metrics['hold']} steps",
     )
     shown.add_column("agent")
     for column in (*(f"task {task}" for task in metrics["tasks"]), "all", "steps", "ms"):
@@ -33,9 +43,8 @@ def _success_table(metrics: Metrics) -> Table:
     for name, row in metrics["success"].items():
         tasks = (f"{100 * row[str(task)]['mean']:.0f}" for task in metrics["tasks"])
         every = row["all"]
-        interval = f"{100 * every['mean']:.1f} [{100 * every['low']:.1f}, {100 * every['high']:.1f}]"
-        steps = "-" if every["steps"] is None else f"{every['steps']:.0f}"
-        shown.add_row(name, *tasks, interval, steps, f"{metrics['milliseconds'][name]:.1f}")
+        numbers = share_words(every), steps_words(every["steps"]), f"{metrics['milliseconds'][name]:.1f}"
+        shown.add_row(name, *tasks, *numbers)
     return shown
 
 
@@ -72,19 +81,50 @@ def jumpy_table(maze: str) -> Table:
 
 def _graph_table(metrics: Metrics) -> Table:
     shown = Table(
-        title=f"{metrics['maze']}: from nothing to a graph, before any episode",
-        caption="seconds of each phase, training when it was done; a goal: solving "
-        "the graph for it; in walls, left out: jumps that do, and that end too far from every landmark",
+        title=f"{metrics['maze']}: models and graph, before any episode",
+        caption="a goal: seconds to solve the graph for it; in walls, left out: jumps that do, and that end too far "
+        "from every landmark",
     )
-    for column in ("seed of models", "data", "training", "graph", "a goal", "in walls, %", "left out, %"):
+    for column in ("seed of models", "a goal", "in walls, %", "left out, %"):
         shown.add_column(column, justify="right")
     for seed, row in enumerate(metrics["graphs"]):
-        seconds = row["seconds"]
-        phases = (
-            "-" if seconds[name] is None else f"{seconds[name]:.0f}" for name in ("data", "training", "graph")
-        )
         shares = (f"{100 * row[name]:.1f}" for name in ("in_walls", "left_out"))
-        shown.add_row(str(seed), *phases, f"{seconds['goal']:.2f}", *shares)
+        shown.add_row(str(seed), f"{row['seconds']['goal']:.2f}", *shares)
+    return shown
+
+
+def _phases_table(metrics: Metrics) -> Table:
+    """Seconds of each phase."""
+    names = list(metrics["seconds"][0])
+    about = "walkers: about, they come with the package; " if "walkers" in names else ""
+    shown = Table(
+        title=f"{metrics['maze']}: from nothing to a result, seconds of each phase",
+        caption=f"{about}training: when it was done; episodes: {len(metrics['tasks'])} tasks × {metrics['episodes']} "
+        "of the closed loop, one after another, solving for their goals included",
+    )
+    for column in ("seed of models", *names):
+        shown.add_column(column, justify="right")
+    for seed, row in enumerate(metrics["seconds"]):
+        shown.add_row(str(seed), *("-" if row[name] is None else f"{row[name]:.0f}" for name in names))
+    return shown
+
+
+def _jumps_table(metrics: Metrics) -> Table:
+    """Jumps of models and simulated ones, for each policy and in the mean."""
+    shown = Table(
+        title=f"{metrics['maze']}: jumps of the models compared with simulation, before any episode",
+        caption="from the same landmarks and first actions, of the first seed of models; energy: distance of the two "
+        "distributions of places, floor: of two simulations; apart: mean distance of two simulated jumps; in the "
+        "maze's units, cells are 4 wide; in walls: of the models' jumps, before records correct them",
+    )
+    shown.add_column("policy")
+    for column in ("energy", "floor", "apart", "in walls, %"):
+        shown.add_column(column, justify="right")
+    names = ("energy", "floor", "apart", "in_walls")
+    mean = {name: float(np.mean([row[name] for row in metrics["jumps"]])) for name in names}
+    for policy, row in (*((row["policy"], row) for row in metrics["jumps"]), ("mean", mean)):
+        distances = f"{row['energy']:.4f}", f"{row['floor']:.4f}", f"{row['apart']:.2f}"
+        shown.add_row(policy, *distances, f"{100 * row['in_walls']:.1f}")
     return shown
 
 

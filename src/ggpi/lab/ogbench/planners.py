@@ -25,9 +25,10 @@ def planner_of(
         draws: of a decision of the others.
         has_ants: whether policies are chosen, instead of actions.
     """
+    warm = choosers.warm_planner if has_ants else agents.WarmPlanner
     if name == "halving":
         search = SequentialHalving(draws, value_samples=1, factor=8, memory=0.5)
-        return agents.WarmPlanner(ghms, 3, radius, search)
+        return warm(ghms, 3, radius, search)
     if name == "mpc":
         network = ghms.shared_network().at_horizon(0.0)
         return over_walks(network.at(network.condition[0]), ghms.policies, WALKS(ghms.gamma, radius))
@@ -35,7 +36,7 @@ def planner_of(
         samples = max(1, num_samples // 4)
         plans = max(9, draws // (4 * 4 * samples))
         search = CrossEntropy(plans, depth=4, num_samples=samples, value_samples=1)
-        return agents.WarmPlanner(ghms, None, radius, search)
+        return warm(ghms, None, radius, search)
     depth = int(name.removeprefix("depth-"))
     samples = max(1, round(num_samples * len(ghms.policies) ** float(2 - depth)))
     search = Exhaustive(num_samples=samples)

@@ -19,6 +19,8 @@ from ggpi.types import Policy
 
 UP_Z = 8
 """Of `observe`."""
+TRAINED = 13 * 60.0
+"""Seconds, about, that the shipped walkers were trained on one core by `ggpi pretrain ogbench-ant`."""
 TURN = 40
 """Longest turn while switching at random."""
 STEADY = 50
