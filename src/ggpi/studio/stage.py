@@ -16,12 +16,12 @@ from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.decisions import PLANNERS, Decider, Settings, random_key
 from ggpi.studio.episodes import Episode
+from ggpi.studio.explaining_loop import explain_loop
 from ggpi.studio.latest import Latest
 from ggpi.studio.outbox import Outbox
 from ggpi.studio.preparing import prepared
 from ggpi.studio.protocol import Change, binary_frame, text_frame
 from ggpi.studio.worlds import World, about
-from ggpi.switching import compositions
 
 DECIDERS = 4
 """Agents that a page keeps, each for its settings; those that were used last."""
@@ -162,12 +162,16 @@ class Stage:
 
     def decider_of(self, agent: int) -> Decider:
         """The agent itself, made when it is first needed."""
-        world, settings = self.opened(), self.settings_of(agent)
+        return self.decider_for(self.settings_of(agent), self.episodes[agent].body.state)
+
+    def decider_for(self, settings: Settings, state: np.ndarray) -> Decider:
+        """The agent of some settings; it is compiled in a state."""
+        world = self.opened()
         if (made := self.deciders.get(settings)) is None:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
             with reported(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
-                made = prepared(world, settings, self.formula, self.episodes[agent].body.state)
+                made = prepared(world, settings, self.formula, state)
             self.deciders.put(settings, made)
         return made
 
@@ -223,7 +227,8 @@ class Stage:
 
     def show(self, agent: int, episode: Episode, chosen: Decider) -> None:
         """A moment of an agent's episode, after a new decision in it."""
-        episode.decide(chosen, random_key(self.seed, agent, episode.t))
+        key = random_key(self.seed, agent, episode.t)
+        episode.decide(chosen, self.settings_of(agent), self.formula, key=key)
         header, arrays = episode.moment()
         frame = binary_frame("moment", arrays, **header, agent=agent, tally=self.tally)
         self.outbox.put(frame, f"moment {agent}")
@@ -248,17 +253,17 @@ class Stage:
             self.outbox.put(binary_frame("values", arrays, **fields), f"values {i}")
 
     def explain(self, agent: int, t: int) -> None:
-        """The plans of an earlier moment, compared."""
+        """The plans of an earlier moment, compared, by the agent that decided then."""
         world = self.opened()
         if agent >= len(self.episodes) or t >= len(self.episodes[agent].history):
             raise ValueError(f"there is no moment {t} of agent {agent + 1} yet")
         self.say("status", text="Comparing plans with simulation")
-        state, followed = self.episodes[agent].history[t]
-        chosen, settings = self.decider_of(agent), self.settings_of(agent)
-        ghms = chosen.agent.ghms
-        gsps = compositions(len(ghms.policies), settings.depth or 2, settings.alpha or ghms.alphas[0])
-        key = random_key(self.seed, agent, t)
-        found = explaining.explain(world, chosen, gsps, followed if settings.depth else (), state, key=key)
+        past = self.episodes[agent].history[t]
+        chosen = self.decider_for(past.settings, past.state)
+        if past.formula != self.formula:
+            chosen = chosen.with_reward(world.reward(past.formula))
+        compare = explaining.explain if past.settings.depth else explain_loop
+        found = compare(world, chosen, past)
         self.say("explained", agent=agent, t=t, **found)
         self.say("status", text="")
 
