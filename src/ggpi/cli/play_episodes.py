@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import jax
@@ -28,6 +28,9 @@ from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 from ggpi.rewards.text import read_python, read_reward
 from ggpi.rollout.episodes import Singles, follow
+
+if TYPE_CHECKING:
+    from ggpi.studio.decisions import Settings
 
 Add = Callable[[gymnasium.Env], None]
 UNSEEN = (
@@ -59,6 +62,8 @@ class PlayConfig:
     """exhaustive, halving or beam."""
     gamma: float | None = None
     alpha: float | None = None
+    start: tuple[float, ...] | None = None
+    """The state in which every episode starts."""
 
     @property
     def is_of_studio(self) -> bool:
@@ -104,6 +109,8 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
 
 def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
     """Base policies, random switching and agents up to the given depth on the same episodes, as a table."""
+    if config.start is not None:
+        raise ValueError("--compare takes no --start: its episodes start where the environment resets")
     if config.is_of_studio:
         raise ValueError("--compare takes neither --depth inf nor --planner, --gamma and --alpha")
     world, ghms, reward, terminal = _prepared(models, config)
@@ -155,8 +162,15 @@ def _agent(
 
 def as_in_studio(models: Path, reward: Reward, config: PlayConfig) -> GGPIAgent:
     """The agent that the page has for the same settings."""
-    from ggpi.studio.decisions import PLANNERS, Settings, decider
+    from ggpi.studio.decisions import decider
     from ggpi.studio.fitted import fitted_world
+
+    return decider(fitted_world(models, env=config.env), studio_settings(config), reward).agent
+
+
+def studio_settings(config: PlayConfig) -> "Settings":
+    """How the page would say it; raises for what it does not have."""
+    from ggpi.studio.decisions import PLANNERS, Settings
 
     if config.terminal or config.first_actions:
         raise ValueError(
@@ -168,8 +182,7 @@ def as_in_studio(models: Path, reward: Reward, config: PlayConfig) -> GGPIAgent:
     depth = 0 if config.depth == float("inf") else int(config.depth)
     if depth < 1 and config.depth != float("inf"):
         raise ValueError(f"depth is at least 1, got {depth}")
-    settings = Settings(depth, planner, config.samples, config.gamma, config.alpha)
-    return decider(fitted_world(models, env=config.env), settings, reward).agent
+    return Settings(depth, planner, config.samples, config.gamma, config.alpha)
 
 
 def run_episode(
@@ -184,7 +197,7 @@ def run_episode(
 ) -> Episode:
     """One episode until the environment ends it; the same seed, the same episode."""
     key, plans = jax.random.fold_in(jax.random.key(config.seed), i), []
-    copies = Singles.reset([env], world.reader(env), [config.seed + i])
+    copies = _started(env, world, config, i)
     add(env)
 
     def choose(t: int, states: np.ndarray) -> np.ndarray:
@@ -200,6 +213,21 @@ def run_episode(
             end = "terminated" if step.is_done[0] else "time"
     heads = np.array([plan.gsps[int(plan.best)].head for plan in plans])
     return Episode(np.array(rewards), heads, end, any(np.any(plan.value) for plan in plans))
+
+
+def _started(env: gymnasium.Env, world: World, config: PlayConfig, i: int) -> Singles:
+    """The environment at the start of an episode."""
+    if config.start is None:
+        return Singles.reset([env], world.reader(env), [config.seed + i])
+    wanted = np.asarray(config.start, np.float32)
+    if len(wanted) != len(world.names):
+        raise ValueError(
+            f"--start is {', '.join(world.names)}: {len(world.names)} numbers, got {len(wanted)}"
+        )
+    copies = Singles.reset([env], world.reader(env), [config.seed + i], {"state": wanted})
+    if not np.allclose(copies.state[0], wanted, atol=1e-4):
+        raise ValueError(f"{world.env} cannot be put in the state of --start; it is at {copies.state[0]}")
+    return copies
 
 
 def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:

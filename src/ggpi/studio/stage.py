@@ -37,6 +37,8 @@ class Stage:
         self.speed, self.repeat, self.is_playing = 1.0, False, False
         self.episodes: list[Episode] = []
         self.seed = 0
+        self.placed: tuple[float, float] | None = None
+        """Where the page has put the agents in this episode."""
         self.tally: list[dict[str, int]] = []
         self.deciders = Latest[Settings, Decider](DECIDERS)
         self.is_stale, self.due = False, 0.0
@@ -104,9 +106,11 @@ class Stage:
         self.formula, self.settings = formula, settings
         self.speed = self.speed if message.speed is None else message.speed
         self.repeat = self.repeat if message.repeat is None else message.repeat
-        if message.second is not None and message.second != self.second:
-            self.second = message.second
-            self.begin(self.seed)
+        second = self.second if message.second is None else message.second
+        seed = self.seed if message.seed is None else message.seed
+        if (second, seed) != (self.second, self.seed):
+            self.second = second
+            self.begin(seed)
         if message.formula is not None:
             reward = world.reward(formula)
             self.deciders.update(lambda made: made.with_reward(reward))
@@ -121,7 +125,10 @@ class Stage:
     def tell_settings(self) -> None:
         """The settings in force, and the code that does the same."""
         world = self.opened()
-        state = self.episodes[0].body.state
+        moments = [
+            code.Moment(self.settings_of(i), episode.body.state, self.seed, i, episode.t)
+            for i, episode in enumerate(self.episodes)
+        ]
         self.say(
             "settings",
             formula=self.formula,
@@ -133,14 +140,17 @@ class Stage:
             alpha=self.settings.alpha or world.ghms.alphas[0],
             speed=self.speed,
             repeat=self.repeat,
-            python=code.python(world, self.settings, self.formula, state),
-            command=code.command(world, self.settings, self.formula),
+            seed=self.seed,
+            put=self.placed,
+            due=self.is_stale,
+            python=code.python(world, self.formula, moments),
+            command=code.command(world, self.formula, moments),
         )
 
     def begin(self, seed: int) -> None:
         """A new episode of every agent, from the same start."""
         world = self.opened()
-        self.seed = seed
+        self.seed, self.placed = seed, None
         depths = [self.settings.depth] + [self.second] * (self.second >= 0)
         self.episodes = [Episode(world, world.body(seed), seed, i) for i in range(len(depths))]
         if len(self.tally) != len(depths) or seed == 0:
@@ -153,7 +163,7 @@ class Stage:
         self.opened()
         if not all(episode.put(x, y) for episode in self.episodes):
             raise ValueError("the agent cannot be put there")
-        self.is_stale = True
+        self.is_stale, self.placed = True, (x, y)
         self.tell_settings()
 
     def settings_of(self, agent: int) -> Settings:
