@@ -57,16 +57,17 @@ export function json(app) {
   return new Blob([JSON.stringify(content, null, 1)], { type: "application/json" });
 }
 
-// The same pictures, encoded by the server.
-export async function mp4(pictures, report) {
-  report();
+// The same episode, encoded by the server.
+export async function mp4(app, report, onDrawn) {
+  const pictures = await gif(app, report);
+  onDrawn?.();
   const answer = await fetch(`/film${location.search}`, { method: "POST", body: pictures });
   if (!answer.ok) throw new Error(await answer.text());
   return answer.blob();
 }
 
 // The episode of the first agent, at most FRAMES pictures of it, drawn by the map itself; `report` is told the share that is done.
-export async function gif(app, report) {
+export async function gif(app, report = () => {}) {
   const map = app.maps[0], moments = [...app.agents[0].moments], width = 480, height = Math.round(480 * map.canvas.clientHeight / map.canvas.clientWidth);
   const sheet = new OffscreenCanvas(width, height), pen = sheet.getContext("2d", { willReadFrequently: true }), every = Math.ceil(moments.length / FRAMES);
   const picture = (i) => {

@@ -436,7 +436,7 @@ async function exported(button) {
   const [make, suffix] = {
     png: [() => files.png(app.maps[0]), ".png"], svg: [() => svg($("plans")), "-plans.svg"], plans: [() => plansPng(svg($("plans"))), "-plans.png"],
     json: [() => files.json(app), ".json"], gif: [() => files.gif(app, report), ".gif"],
-    mp4: [async () => files.mp4(await files.gif(app, report), () => busy("Making a film of it")), ".mp4"],
+    mp4: [() => files.mp4(app, report, () => busy("Making a film of it")), ".mp4"],
   }[button.dataset.export];
   button.disabled = true;
   try { files.save(await make(), name + suffix); } catch (error) { complain(error.message, true); }
