@@ -1,11 +1,9 @@
 """`ggpi play MODELS --reward …`: an agent acts in the environment of its models, for a new reward."""
 
-import contextlib
 import functools
-import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +16,11 @@ from rich.table import Table
 from ggpi.agent.agent import GGPIAgent
 from ggpi.agent.warnings import NoRewardWarning
 from ggpi.cli.comparison_report import write_comparison
+from ggpi.cli.play_film import Add, filming
 from ggpi.diagnosis.comparison import compare
 from ggpi.diagnosis.report import names as distinct
-from ggpi.envs import opengl
 from ggpi.ghm.base import GHMs
-from ggpi.lab.film import check_film_name, film
+from ggpi.lab.film import check_film_name
 from ggpi.lab.fit_directory import World, read_models, read_world, shipped, trusted
 from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
@@ -32,7 +30,6 @@ from ggpi.rollout.episodes import Singles, follow
 if TYPE_CHECKING:
     from ggpi.studio.decisions import Settings
 
-Add = Callable[[gymnasium.Env], None]
 UNSEEN = (
     "the value of all plans was 0 in every step: no sampled future reached the reward, so policies were chosen at "
     "random. Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, "
@@ -94,7 +91,7 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
         agent = as_in_studio(models, reward, config)
     else:
         agent = _agent(ghms, reward, config, terminal, int(config.depth))
-    with progress(config.episodes, "playing") as advance, _filming(world, video) as (env, add):
+    with progress(config.episodes, "playing") as advance, filming(world, video) as (env, add):
         episodes = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoRewardWarning)  # of one state; below it is of all
@@ -234,56 +231,6 @@ def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np
     given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
     assert callable(reward.values)
     return float(reward.values(*given))
-
-
-@contextlib.contextmanager
-def _filming(world: World, video: Path | None) -> Iterator[tuple[gymnasium.Env, Add]]:
-    """The environment, and what adds its picture to the film."""
-    if video is None:
-        env = world.make()
-        try:
-            yield env, lambda env: None
-        finally:
-            env.close()
-        return
-    if kind := opengl.choose():
-        os.environ.setdefault("MUJOCO_GL", kind)  # before MuJoCo is imported
-    _check_video(world, video)
-    env = world.make(render_mode="rgb_array")
-    try:
-        with film(video, env.metadata.get("render_fps") or 16) as add:
-            yield env, lambda env: add(_picture(env))
-    finally:
-        env.close()
-
-
-def _check_video(world: World, video: Path) -> None:
-    """Before the first step: can this world be filmed?"""
-    try:
-        import imageio_ffmpeg  # noqa: F401
-    except ImportError as error:
-        raise ModuleNotFoundError("--video needs an extra: pip install '.[video]' in the checkout") from error
-    env = world.make()
-    modes = env.metadata.get("render_modes") or []
-    env.close()
-    if "rgb_array" not in modes:
-        raise ValueError(f"{world.env} cannot be filmed: it has no rgb_array among its render modes {modes}")
-    video.parent.mkdir(parents=True, exist_ok=True)
-
-
-def _picture(env: gymnasium.Env) -> np.ndarray:
-    """A picture of the environment; each graphics library fails in its own way."""
-    name = env.spec.id if env.spec else str(env)
-    try:
-        return np.asarray(env.render())
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise ValueError(
-            f"no picture of {name}: {error}; most need pygame, which pip install '.[video]' in the checkout brings"
-        ) from error
-    except Exception as error:
-        hint = opengl.MISSING.format(why=" ".join(str(error).split()))
-        said = hint if hasattr(env.unwrapped, "mujoco_renderer") else repr(error)
-        raise ValueError(f"no picture of {name}: {said}") from error
 
 
 def table(

@@ -20,7 +20,7 @@ WAY = 40
 
 
 class Past(NamedTuple):
-    """An earlier decision, as it can be made again."""
+    """An earlier decision, and all that it depended on."""
 
     state: np.ndarray
     followed: tuple[int, ...]

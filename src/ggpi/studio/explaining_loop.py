@@ -40,7 +40,7 @@ def explain_loop(world: World, decider: Decider, past: Past) -> dict[str, Any]:
     Args:
         world: the world.
         decider: the agent in the closed loop.
-        past: the decision, which is made again, with the same key.
+        past: the decision, which is repeated with the same key.
     """
     agent = decider.agent
     paired_key, simulation_key = jax.random.split(jax.random.fold_in(past.key, 1))

@@ -22,8 +22,7 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.requests import HTTPConnection
 
 from ggpi.studio import films
 from ggpi.studio.catalogue import WORLDS, Catalogue, Make
@@ -46,8 +45,6 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 MOST_SESSIONS = 32
-MOST_FILMS = 4
-"""At a time: each holds its pictures in memory."""
 RATE, BURST = 60.0, 120.0
 """Messages of a page per second, and how many may come at once."""
 STRAY = "This page needs its token: open the whole address that ggpi studio printed.\n"
@@ -98,8 +95,7 @@ class _Studio:
     recording: Recording | None
     replayed: list[tuple[float, Frame]] | None
     sessions: set[Session] = field(default_factory=set)
-    films: int = 0
-    """That are received or made now."""
+    filming: films.Films = field(default_factory=films.Films)
     numbers: itertools.count = field(default_factory=itertools.count)
 
     def knows(self, host: str | None) -> bool:
@@ -132,28 +128,7 @@ class _Studio:
         """The pictures of a GIF as MP4, for a page of this server."""
         if not self.may_connect(request):
             return PlainTextResponse(STRAY, 403)
-        if self.films >= MOST_FILMS:
-            return PlainTextResponse("other films are being made: try again in a moment\n", 503)
-        self.films += 1
-        try:
-            return await self._film(request)
-        except ClientDisconnect:
-            return Response(status_code=499)
-        finally:
-            self.films -= 1
-
-    async def _film(self, request: Request) -> Response:
-        pictures = bytearray()
-        async for part in request.stream():
-            pictures += part
-            if len(pictures) > films.LARGEST:
-                return PlainTextResponse(f"a film has at most {films.LARGEST} bytes\n", 413)
-        if not films.is_possible():
-            return PlainTextResponse("films need a package: pip install imageio-ffmpeg\n", 501)
-        try:
-            return Response(await run_in_threadpool(films.mp4, bytes(pictures)), media_type="video/mp4")
-        except ValueError as error:
-            return PlainTextResponse(f"{error}\n", 422)
+        return await self.filming.answer(request)
 
     def may_connect(self, page: HTTPConnection) -> bool:
         """Whether a request or a WebSocket comes from a page of this server."""

@@ -6,10 +6,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from ggpi.planning.landmarks import interpolation
 from ggpi.progress import reported
 from ggpi.rewards import as_reward
 from ggpi.studio import code, explaining
@@ -259,7 +257,7 @@ class Stage:
             fields: dict[str, Any] = {"agent": i}
             if self.settings_of(i).depth == 0:
                 states, fields["size"] = world.raster
-                arrays = {"places": world.place(states), "values": _values(self.decider_of(i), states)}
+                arrays = {"places": world.place(states), "values": self.decider_of(i).values(states)}
             self.outbox.put(binary_frame("values", arrays, **fields), f"values {i}")
 
     def explain(self, agent: int, t: int) -> None:
@@ -297,12 +295,3 @@ def usual(world: World, settings: Settings) -> Settings:
 def _nothing(agents: int) -> list[dict[str, int]]:
     """The successes of agents before their first episode."""
     return [{"reached": 0, "episodes": 0} for _ in range(agents)]
-
-
-def _values(chosen: Decider, states: np.ndarray) -> np.ndarray:
-    """V of states, between landmarks."""
-    graph = chosen.agent.graph
-    assert graph is not None
-    v = graph.solve(as_reward(chosen.agent.reward))
-    rows, apart = graph.atlas.nearest(jnp.asarray(states))
-    return np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))

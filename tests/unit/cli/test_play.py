@@ -16,7 +16,8 @@ import ggpi
 import ggpi.agent.warnings
 from ggpi._jax.batching import stack
 from ggpi.cli.main import main
-from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, _started, table
+from ggpi.cli.play_episodes import Episode, PlayConfig, _started, table
+from ggpi.cli.play_film import filming
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
@@ -263,7 +264,7 @@ def test_mujoco_is_filmed_without_a_screen(tmp_path, monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     if not (kinds := opengl.available()):
         pytest.skip("neither EGL nor OSMesa is installed")
-    with _filming(World("Reacher-v5", ()), tmp_path / "out.mp4") as (env, add):
+    with filming(World("Reacher-v5", ()), tmp_path / "out.mp4") as (env, add):
         assert os.environ["MUJOCO_GL"] == kinds[0]
         env.reset(seed=0)
         add(env)

@@ -9,7 +9,7 @@ import urllib.request
 import numpy as np
 import pytest
 
-from ggpi.studio import films, server
+from ggpi.studio import films
 
 from .conftest import PATIENCE, TOKEN, running
 
@@ -70,7 +70,7 @@ def test_without_the_encoder_it_says_so(port, monkeypatch):
 
 def test_only_so_many_films_are_received_at_once(monkeypatch):
     """One more is turned away, and there is room again once the page of the first one has gone."""
-    monkeypatch.setattr(server, "MOST_FILMS", 1)
+    monkeypatch.setattr(films, "MOST_FILMS", 1)
     with running() as port:
         with socket.create_connection(("127.0.0.1", port)) as slow:
             head = (

@@ -115,6 +115,8 @@ def test_a_server_with_another_token_says_so(browser):
     thread.start()
     try:
         page.wait("document.getElementById('error').textContent.includes('another token')")
+        page.browser.get("about:blank")
+        page.browser.get_log("browser")  # says that the token was rejected
     finally:
         other.should_exit = True
         thread.join(PATIENCE)
