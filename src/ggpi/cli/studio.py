@@ -135,17 +135,22 @@ def _imported():
 
 
 def _serve(server, options: argparse.Namespace, worlds: dict) -> None:
-    import threading
     import warnings
-    import webbrowser
 
     from ggpi.agent.warnings import NoRewardWarning
 
     warnings.simplefilter("ignore", NoRewardWarning)  # the page says it
     if options.host not in PLACES:
         print(f"ggpi: --host {options.host}: {OPEN}", file=sys.stderr)
+    with server.listening(options.host, options.port) as at:
+        _serve_at(at, server, options, worlds)
+
+
+def _serve_at(at: socket.socket, server, options: argparse.Namespace, worlds: dict) -> None:
+    import threading
+    import webbrowser
+
     token, host = kept_token() if options.port else secrets.token_urlsafe(24), options.host
-    at = server.listening(host, options.port)
     app = server.app(
         worlds,
         token=token,
