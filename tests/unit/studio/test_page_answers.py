@@ -145,7 +145,7 @@ def test_arrow_keys_turn_the_ant(browser):
     with running(worlds={"ant": directory("ant-ghms", "ant")}) as port:
         page = Page(browser, f"http://127.0.0.1:{port}/?token={TOKEN}")
         page.load()
-        page.wait("studio.body")
+        page.wait("Boolean(studio.body)")
         before = page.ask("[studio.body.turn, studio.body.lift, studio.body.distance]")
         page.find("#body").send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT, Keys.ARROW_UP, "+")
         after = page.ask("[studio.body.turn, studio.body.lift, studio.body.distance]")

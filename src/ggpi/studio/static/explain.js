@@ -13,7 +13,7 @@ function chips(policies, title) {
 
 // A plan by its policies; in the closed loop a policy until the next switch, which V stands for.
 const titled = ({ policies }, { loop }, names) => (loop ? `${named(policies, names)}, then V` : named(policies, names));
-const spread = (value, error, digits = 3) => (error ? `${said(value, digits)} ± ${said(error, 2)}` : said(value, digits));
+const spread = (value, error, digits = 3) => (error > 1e-6 * Math.abs(value) ? `${said(value, digits)} ± ${said(error, 2)}` : said(value, digits));
 
 export function showExplained(host, answer, names, onPoint) {
   const simulated = answer.loop ? `jump simulated (${answer.futures}), then V` : `simulated (${answer.futures})`;
