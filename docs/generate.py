@@ -16,6 +16,7 @@ from fill_results import fill
 
 import ggpi
 from ggpi.cli import equations
+from ggpi.studio import frames, protocol
 
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference"
@@ -75,6 +76,22 @@ def api_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
+def studio_protocol() -> str:
+    """Every message and frame of the studio, field by field."""
+    lines = [
+        "# The studio's protocol",
+        "",
+        f"Version {protocol.VERSION}. A WebSocket at `/ws?token=…` carries JSON text in both directions and, from the",
+        "server, binary frames: the length of a JSON header in four bytes (little endian), the header with spaces up",
+        'to a multiple of four bytes, and the arrays that `header["arrays"]` names with their shapes, as float32.',
+        f"Every message and frame has a `type`; messages have at most {protocol.LARGEST:,} bytes. `plans[].value` is a",
+        "field of each object in the list `plans`.",
+        "",
+        frames.tables(),
+    ]
+    return "\n".join(lines)
+
+
 def sections() -> Iterator[tuple[str, list[str]]]:
     """The contents page of `ggpi`: the comments in its list of names are headings."""
     source = Path(ggpi.__file__).read_text(encoding="utf-8")
@@ -107,7 +124,8 @@ def _entry(name: str, value: object) -> list[str]:
 def main() -> None:
     build()
     REFERENCE.mkdir(exist_ok=True)
-    for name, text in (("equations.md", equation_index()), ("api.md", api_reference())):
+    pages = {"equations.md": equation_index(), "api.md": api_reference(), "studio.md": studio_protocol()}
+    for name, text in pages.items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
     for page in (DOCS.parent / "README.md", *DOCS.rglob("*.md")):
         text = page.read_text(encoding="utf-8")

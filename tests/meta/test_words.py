@@ -108,7 +108,7 @@ def test_figures_are_small():
 def test_every_page_is_in_the_navigation():
     listed = set(re.findall(r": (\S+\.md)$", text(ROOT / "mkdocs.yml"), flags=re.MULTILINE))
     pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.name != "README.md"}
-    assert listed == pages | {"reference/api.md", "reference/equations.md"}
+    assert listed == pages | {"reference/api.md", "reference/equations.md", "reference/studio.md"}
 
 
 def test_no_machine_in_the_texts():

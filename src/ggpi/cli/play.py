@@ -1,6 +1,7 @@
 """`ggpi play MODELS --reward REWARD`: an agent acts for a reward that it was not trained on."""
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,10 +25,11 @@ examples:
   ggpi play models --reward target:x=1,y=2,radius=.5 --compare      is it better than the policies alone?
   ggpi play ant-ghms --reward "formula:disc(2, 2, .5)"              models that come with the package
   ggpi play models --env boat:Boat-v0 --reward features:x=1         import the environment's module first
+  ggpi play four-rooms --reward "formula:disc(9, 7, 1)" --start 3,2      a world of ggpi studio that has no directory
 """
 FIELDS = (
     *("reward", "depth", "samples", "episodes", "max_steps", "seed", "terminal", "env", "first_actions"),
-    *("planner", "gamma", "alpha"),
+    *("planner", "gamma", "alpha", "start"),
 )
 
 
@@ -37,7 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "models",
         metavar="MODELS",
         type=Path,
-        help="a directory of ggpi fit, or shipped models such as ant-ghms (required)",
+        help="a directory of ggpi fit, shipped models such as ant-ghms, or a world of ggpi studio: four-rooms, or a "
+        "maze of OGBench such as pointmaze-giant (required)",
     )
     parser.add_argument("--reward", required=True, help="see below (required)")
     parser.add_argument(
@@ -53,6 +56,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="seed of resets and samples (default: 0)"
+    )
+    parser.add_argument(
+        "--start",
+        type=numbers,
+        metavar="X,Y,…",
+        help="the state in which every episode starts, in environments that can be put in one; of a finite world the "
+        "place. Write --start=-1,2 if the first number is negative",
     )
     parser.add_argument("--video", type=Path, metavar="FILE.mp4", help="film all episodes")
     parser.add_argument(
@@ -117,6 +127,17 @@ def depth(text: str) -> int | float:
         raise argparse.ArgumentTypeError(f"expected a whole number or inf, got {text!r}") from None
 
 
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers between commas."""
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"expected finite numbers separated by commas, got {text!r}")
+    return found
+
+
 def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
     """Plays episodes and prints a table of them; films them if asked."""
     is_code = options.reward.startswith("python:")
@@ -125,8 +146,14 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
         from rich.console import Console
 
         from ggpi.cli.play_episodes import PlayConfig, compare_agents, play
+        from ggpi.cli.play_world import is_world, play_world
 
     config = PlayConfig(**{name: getattr(options, name) for name in FIELDS})
+    if is_world(options.models):
+        if options.video or options.compare:
+            raise ValueError("--video and --compare need a directory of ggpi fit, or shipped models")
+        Console().print(play_world(options.models.name, config))
+        return
     if options.compare:
         if options.video:
             raise ValueError("--compare makes no film; use --video without it")

@@ -1,14 +1,12 @@
 """`ggpi play MODELS --reward …`: an agent acts in the environment of its models, for a new reward."""
 
-import contextlib
 import functools
-import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import jax
@@ -18,18 +16,20 @@ from rich.table import Table
 from ggpi.agent.agent import GGPIAgent
 from ggpi.agent.warnings import NoRewardWarning
 from ggpi.cli.comparison_report import write_comparison
+from ggpi.cli.play_film import Add, filming
 from ggpi.diagnosis.comparison import compare
 from ggpi.diagnosis.report import names as distinct
-from ggpi.envs import opengl
 from ggpi.ghm.base import GHMs
-from ggpi.lab.film import check_film_name, film
+from ggpi.lab.film import check_film_name
 from ggpi.lab.fit_directory import World, read_models, read_world, shipped, trusted
 from ggpi.progress import progress
 from ggpi.rewards import Reward, Target
 from ggpi.rewards.text import read_python, read_reward
 from ggpi.rollout.episodes import Singles, follow
 
-Add = Callable[[gymnasium.Env], None]
+if TYPE_CHECKING:
+    from ggpi.studio.decisions import Settings
+
 UNSEEN = (
     "the value of all plans was 0 in every step: no sampled future reached the reward, so policies were chosen at "
     "random. Try more samples (--samples, now {}), more depth (--depth, now {}), or a reward that is met more often, "
@@ -59,6 +59,8 @@ class PlayConfig:
     """exhaustive, halving or beam."""
     gamma: float | None = None
     alpha: float | None = None
+    start: tuple[float, ...] | None = None
+    """The state in which every episode starts."""
 
     @property
     def is_of_studio(self) -> bool:
@@ -89,7 +91,7 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
         agent = as_in_studio(models, reward, config)
     else:
         agent = _agent(ghms, reward, config, terminal, int(config.depth))
-    with progress(config.episodes, "playing") as advance, _filming(world, video) as (env, add):
+    with progress(config.episodes, "playing") as advance, filming(world, video) as (env, add):
         episodes = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NoRewardWarning)  # of one state; below it is of all
@@ -104,6 +106,8 @@ def play(models: Path, config: PlayConfig, video: Path | None = None) -> Table:
 
 def compare_agents(models: Path, config: PlayConfig, out: Path) -> Table:
     """Base policies, random switching and agents up to the given depth on the same episodes, as a table."""
+    if config.start is not None:
+        raise ValueError("--compare takes no --start: its episodes start where the environment resets")
     if config.is_of_studio:
         raise ValueError("--compare takes neither --depth inf nor --planner, --gamma and --alpha")
     world, ghms, reward, terminal = _prepared(models, config)
@@ -155,8 +159,15 @@ def _agent(
 
 def as_in_studio(models: Path, reward: Reward, config: PlayConfig) -> GGPIAgent:
     """The agent that the page has for the same settings."""
-    from ggpi.studio.decisions import PLANNERS, Settings, decider
+    from ggpi.studio.decisions import decider
     from ggpi.studio.fitted import fitted_world
+
+    return decider(fitted_world(models, env=config.env), studio_settings(config), reward).agent
+
+
+def studio_settings(config: PlayConfig) -> "Settings":
+    """How the page would say it; raises for what it does not have."""
+    from ggpi.studio.decisions import PLANNERS, Settings
 
     if config.terminal or config.first_actions:
         raise ValueError(
@@ -168,8 +179,7 @@ def as_in_studio(models: Path, reward: Reward, config: PlayConfig) -> GGPIAgent:
     depth = 0 if config.depth == float("inf") else int(config.depth)
     if depth < 1 and config.depth != float("inf"):
         raise ValueError(f"depth is at least 1, got {depth}")
-    settings = Settings(depth, planner, config.samples, config.gamma, config.alpha)
-    return decider(fitted_world(models, env=config.env), settings, reward).agent
+    return Settings(depth, planner, config.samples, config.gamma, config.alpha)
 
 
 def run_episode(
@@ -184,7 +194,7 @@ def run_episode(
 ) -> Episode:
     """One episode until the environment ends it; the same seed, the same episode."""
     key, plans = jax.random.fold_in(jax.random.key(config.seed), i), []
-    copies = Singles.reset([env], world.reader(env), [config.seed + i])
+    copies = _started(env, world, config, i)
     add(env)
 
     def choose(t: int, states: np.ndarray) -> np.ndarray:
@@ -202,60 +212,25 @@ def run_episode(
     return Episode(np.array(rewards), heads, end, any(np.any(plan.value) for plan in plans))
 
 
+def _started(env: gymnasium.Env, world: World, config: PlayConfig, i: int) -> Singles:
+    """The environment at the start of an episode."""
+    if config.start is None:
+        return Singles.reset([env], world.reader(env), [config.seed + i])
+    wanted = np.asarray(config.start, np.float32)
+    if len(wanted) != len(world.names):
+        raise ValueError(
+            f"--start is {', '.join(world.names)}: {len(world.names)} numbers, got {len(wanted)}"
+        )
+    copies = Singles.reset([env], world.reader(env), [config.seed + i], {"state": wanted})
+    if not np.allclose(copies.state[0], wanted, atol=1e-4):
+        raise ValueError(f"{world.env} cannot be put in the state of --start; it is at {copies.state[0]}")
+    return copies
+
+
 def _reward(reward: Reward, state: np.ndarray, action: np.ndarray, following: np.ndarray) -> float:
     given = {"state": (state,), "state_action": (state, action), "arrival": (following,)}[reward.form]
     assert callable(reward.values)
     return float(reward.values(*given))
-
-
-@contextlib.contextmanager
-def _filming(world: World, video: Path | None) -> Iterator[tuple[gymnasium.Env, Add]]:
-    """The environment, and what adds its picture to the film."""
-    if video is None:
-        env = world.make()
-        try:
-            yield env, lambda env: None
-        finally:
-            env.close()
-        return
-    if kind := opengl.choose():
-        os.environ.setdefault("MUJOCO_GL", kind)  # before MuJoCo is imported
-    _check_video(world, video)
-    env = world.make(render_mode="rgb_array")
-    try:
-        with film(video, env.metadata.get("render_fps") or 16) as add:
-            yield env, lambda env: add(_picture(env))
-    finally:
-        env.close()
-
-
-def _check_video(world: World, video: Path) -> None:
-    """Before the first step: can this world be filmed?"""
-    try:
-        import imageio_ffmpeg  # noqa: F401
-    except ImportError as error:
-        raise ModuleNotFoundError("--video needs an extra: pip install '.[video]' in the checkout") from error
-    env = world.make()
-    modes = env.metadata.get("render_modes") or []
-    env.close()
-    if "rgb_array" not in modes:
-        raise ValueError(f"{world.env} cannot be filmed: it has no rgb_array among its render modes {modes}")
-    video.parent.mkdir(parents=True, exist_ok=True)
-
-
-def _picture(env: gymnasium.Env) -> np.ndarray:
-    """A picture of the environment; each graphics library fails in its own way."""
-    name = env.spec.id if env.spec else str(env)
-    try:
-        return np.asarray(env.render())
-    except gymnasium.error.DependencyNotInstalled as error:
-        raise ValueError(
-            f"no picture of {name}: {error}; most need pygame, which pip install '.[video]' in the checkout brings"
-        ) from error
-    except Exception as error:
-        hint = opengl.MISSING.format(why=" ".join(str(error).split()))
-        said = hint if hasattr(env.unwrapped, "mujoco_renderer") else repr(error)
-        raise ValueError(f"no picture of {name}: {said}") from error
 
 
 def table(

@@ -5,6 +5,7 @@ import contextlib
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ examples:
   ggpi studio --world ant                         the ant, in three dimensions
   ggpi studio results/fit-Pendulum-v1             a directory of ggpi fit
   ggpi studio results/small results/large         several of them, to choose from
+  ggpi studio results/small --world ant           the directory is in the list, the ant opens first
   ggpi studio --no-open --port 8471               print the address only; with --port it is the same each time
   ggpi studio --record run.jsonl                  keep what the page sees
   ggpi studio --replay run.jsonl                  show it again, without planning
@@ -26,6 +28,7 @@ Only this computer can reach the page, and only with the token in its address. W
 process plan, and can do nothing else. Stop it with Ctrl-C.
 """
 PLACES = ("127.0.0.1", "localhost", "::1")
+OPEN = "others can reach this page; who has its address can use this computer's processor, without encryption"
 EVERYWHERE = ("0.0.0.0", "::")
 
 
@@ -36,7 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--world",
         metavar="NAME",
-        help="the world that opens first: four-rooms, point-mass, maze, ant, or one of OGBench: pointmaze-giant",
+        help="the world that opens first: four-rooms, point-mass, maze, ant, one of OGBench: pointmaze-giant, or the "
+        "name of one DIR",
     )
     add(
         "--env",
@@ -67,8 +71,6 @@ def run(options: argparse.Namespace, rest: Sequence[str]) -> None:
     for name, place in named(options.directories).items():
         made = directory(place, name, options.env)()  # what is wrong with it is said before a page is open
         given[name] = lambda made=made: made
-    if given and options.world is not None:
-        raise ValueError("give a directory or --world, not both")
     worlds = given | {name: make for name, make in WORLDS.items() if name not in given}
     first = options.world
     if first is not None and first not in worlds:
@@ -133,15 +135,22 @@ def _imported():
 
 
 def _serve(server, options: argparse.Namespace, worlds: dict) -> None:
-    import threading
     import warnings
-    import webbrowser
 
     from ggpi.agent.warnings import NoRewardWarning
 
     warnings.simplefilter("ignore", NoRewardWarning)  # the page says it
+    if options.host not in PLACES:
+        print(f"ggpi: --host {options.host}: {OPEN}", file=sys.stderr)
+    with server.listening(options.host, options.port) as at:
+        _serve_at(at, server, options, worlds)
+
+
+def _serve_at(at: socket.socket, server, options: argparse.Namespace, worlds: dict) -> None:
+    import threading
+    import webbrowser
+
     token, host = kept_token() if options.port else secrets.token_urlsafe(24), options.host
-    at = server.listening(host, options.port)
     app = server.app(
         worlds,
         token=token,

@@ -87,9 +87,17 @@ class Singles:
         self.live = np.ones(len(envs), bool)
 
     @classmethod
-    def reset(cls, envs: Sequence[gymnasium.Env], read: Reader, seeds: Sequence[int | None]) -> Singles:
-        """New episodes, each with its own seed."""
-        first = [read(env.reset(seed=seed)[0]) for env, seed in zip(envs, seeds, strict=True)]
+    def reset(
+        cls,
+        envs: Sequence[gymnasium.Env],
+        read: Reader,
+        seeds: Sequence[int | None],
+        options: dict[str, Any] | None = None,
+    ) -> Singles:
+        """New episodes, each with its own seed; all with the same options of `reset`."""
+        first = [
+            read(env.reset(seed=seed, options=options)[0]) for env, seed in zip(envs, seeds, strict=True)
+        ]
         return cls(envs, read, np.stack(first))
 
     @property

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ggpi.agent.agent import GGPIAgent, Plan
 from ggpi.planning import AbstractPlanner, BeamSearch, SequentialHalving
 from ggpi.planning import Plan as Found
+from ggpi.planning.landmarks import interpolation
 from ggpi.planning.plans import plans_of
-from ggpi.rewards import Reward
+from ggpi.rewards import Reward, as_reward
 from ggpi.studio.worlds import World
 from ggpi.switching import GSP, compositions
 from ggpi.types import Key
@@ -51,6 +53,14 @@ class Decider:
         """The same for another reward; nothing is compiled."""
         picture = None if self.picture is None else self.picture.with_reward(reward)
         return Decider(self.agent.with_reward(reward), picture)
+
+    def values(self, states: np.ndarray) -> np.ndarray:
+        """V of states in the closed loop, between landmarks."""
+        graph = self.agent.graph
+        assert graph is not None
+        v = graph.solve(as_reward(self.agent.reward))
+        rows, apart = graph.atlas.nearest(jnp.asarray(states))
+        return np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))
 
 
 def decider(world: World, settings: Settings, reward: Reward) -> Decider:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ggpi.rewards import Reward
 from ggpi.studio.bodies import Body
-from ggpi.studio.decisions import Decider, Decision, decide
+from ggpi.studio.decisions import Decider, Decision, Settings, decide
 from ggpi.studio.worlds import World
 from ggpi.types import Key
 
@@ -17,6 +17,17 @@ LONGEST = 5_000
 """Moments that are remembered."""
 WAY = 40
 """Steps before a moment that are sent with it, for pages that have missed them."""
+
+
+class Past(NamedTuple):
+    """An earlier decision, and all that it depended on."""
+
+    state: np.ndarray
+    followed: tuple[int, ...]
+    """The policies of the chosen plan."""
+    settings: Settings
+    formula: str
+    key: Key
 
 
 class Episode:
@@ -32,7 +43,7 @@ class Episode:
         self.reached: int | None = None
         self.is_counted = False
         self.decision: Decision | None = None
-        self.history: list[tuple[np.ndarray, tuple[int, ...]]] = []
+        self.history: list[Past] = []
         self.way: deque[tuple[float, float, int, float]] = deque(maxlen=WAY)
         self.poses: np.ndarray | None = None
 
@@ -48,10 +59,11 @@ class Episode:
         self.restart()
         return True
 
-    def decide(self, chosen: Decider, key: Key) -> None:
-        """Plans in the current state."""
+    def decide(self, chosen: Decider, settings: Settings, formula: str, *, key: Key) -> None:
+        """Plans in the current state; settings and formula are those that the agent was made for."""
         self.decision = decide(chosen, self.world, self.body.state, key=key)
-        moment = self.body.state, tuple(self.decision.about["plans"][0]["policies"])
+        followed = tuple(self.decision.about["plans"][0]["policies"])
+        moment = Past(self.body.state, followed, settings, formula, key)
         if len(self.history) <= self.t < LONGEST:
             self.history.append(moment)
         elif self.t < LONGEST:

@@ -27,6 +27,7 @@ from ggpi.rewards import as_reward
 from ggpi.rollout.acting import act
 from ggpi.rollout.futures import simulate_futures
 from ggpi.studio.decisions import Decider
+from ggpi.studio.episodes import Past
 from ggpi.studio.worlds import World
 from ggpi.switching import GSPs, compositions
 from ggpi.types import Key
@@ -38,40 +39,42 @@ FUTURES = 160
 """Samples of each model, and true futures beside them."""
 
 
-def explain(
-    world: World, decider: Decider, gsps: GSPs, followed: tuple[int, ...], state: np.ndarray, *, key: Key
-) -> dict[str, Any]:
+def explain(world: World, decider: Decider, past: Past) -> dict[str, Any]:
     """The best plans of a state, V(followed) − V(plan) from common random numbers, and what simulation says.
 
     Args:
         world: the world.
         decider: the agent, for its models and its reward.
-        gsps: the plans to compare.
-        followed: the policies of the plan that the agent followed; the best one if it is not in the set.
-        state: where the agent was.
-        key: the random key.
+        past: the decision. Where no plan of the set was followed, the best one is first, and none is `chosen`.
     """
-    agent = decider.agent
-    value_key, simulation_key = jax.random.split(key)
-    samples = _returns(agent, gsps, state, value_key)
+    agent, ghms = decider.agent, decider.agent.ghms
+    gsps = compositions(len(ghms.policies), past.settings.depth, past.settings.alpha or ghms.alphas[0])
+    value_key, simulation_key = jax.random.split(past.key)
+    samples = _returns(agent, gsps, past.state, value_key)
     mean = samples.mean(axis=1)
     named = {gsp.policies: i for i, gsp in enumerate(gsps)}
-    own = named.get(followed, int(mean.argmax()))
+    own = named.get(past.followed, int(mean.argmax()))
     order = [own, *(i for i in np.argsort(-mean, kind="stable").tolist() if i != own)][:SHOWN]
     asked = list(range(len(gsps))) if len(gsps) <= MOST else sorted(order)
-    true = simulated(world, agent, GSPs(tuple(gsps[i] for i in asked)), state, simulation_key)
+    true = simulated(world, agent, GSPs(tuple(gsps[i] for i in asked)), past.state, simulation_key)
     rows = []
     for i in order:
+        row = {"policies": list(gsps[i].policies), "chosen": gsps[i].policies == past.followed}
+        row |= {"value": float(mean[i]), "value_stderr": standard_error(samples[i])}
         apart = samples[own] - samples[i]
-        row = {"policies": list(gsps[i].policies), "value": float(mean[i]), "chosen": i == own}
-        row |= {"difference": float(apart.mean()), "stderr": float(apart.std() / np.sqrt(len(apart) - 1))}
+        row |= {"difference": float(apart.mean()), "stderr": standard_error(apart)}
         if true is not None:
             place = asked.index(i)
             row |= {"true": float(true[0][place]), "true_stderr": float(true[1][place])}
         rows.append(row)
-    is_exact = isinstance(agent.ghms.sampler(), TableSampler)
+    is_exact = isinstance(ghms.sampler(), TableSampler)
     truth = "none" if true is None else "exact" if is_exact else "simulated"
-    return {"plans": rows, "samples": PAIRED, "truth": truth, "futures": SIMULATED}
+    return {"loop": False, "plans": rows, "samples": PAIRED, "truth": truth, "futures": SIMULATED}
+
+
+def standard_error(samples: np.ndarray) -> float:
+    """Of the mean of samples."""
+    return float(samples.std() / np.sqrt(len(samples) - 1))
 
 
 def _returns(agent: GGPIAgent, gsps: GSPs, state: np.ndarray, key: Key) -> np.ndarray:

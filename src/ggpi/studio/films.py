@@ -10,14 +10,53 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
 
 from ggpi.lab.film import film
 
 LARGEST = 2**24
 """Bytes of the pictures that a page may send."""
 MOST_PICTURES, MOST_PIXELS = 200, 2**21
+MOST_FILMS = 4
+"""At a time: each holds its pictures in memory."""
 ONE = threading.Lock()
-"""One film at a time."""
+"""One is encoded at a time."""
+
+
+class Films:
+    """Films for the pages of a server, a few at a time."""
+
+    def __init__(self):
+        self.count = 0
+        """That are received or made now."""
+
+    async def answer(self, request: Request) -> Response:
+        """The pictures of a request as MP4, or why not."""
+        if self.count >= MOST_FILMS:
+            return PlainTextResponse("other films are being made: try again in a moment\n", 503)
+        self.count += 1
+        try:
+            return await _answer(request)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        finally:
+            self.count -= 1
+
+
+async def _answer(request: Request) -> Response:
+    pictures = bytearray()
+    async for part in request.stream():
+        pictures += part
+        if len(pictures) > LARGEST:
+            return PlainTextResponse(f"a film has at most {LARGEST} bytes\n", 413)
+    if not is_possible():
+        return PlainTextResponse("films need a package: pip install imageio-ffmpeg\n", 501)
+    try:
+        return Response(await run_in_threadpool(mp4, bytes(pictures)), media_type="video/mp4")
+    except ValueError as error:
+        return PlainTextResponse(f"{error}\n", 422)
 
 
 def is_possible() -> bool:

@@ -43,7 +43,6 @@ states = ggpi.collect(envs, ghms.policies, {count}, switch_every=30, seed=0).sta
 CODE = """\
 ghms   = {load}
 reward = ggpi.rewards.formula({formula}, {names})
-state  = np.array({state}, np.float32)
 """
 
 
@@ -91,6 +90,7 @@ def _plain(about: Directory, ghms: GHMs, place: Path, said: Path, name: str) -> 
         code=CODE.replace("{load}", load),
         landmarks_code=f'states = ggpi.data.read_npz("{place / "data.npz"}").state\n',
         directory=str(said),
+        played=str(said),
     )
 
 

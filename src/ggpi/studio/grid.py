@@ -19,7 +19,6 @@ ghms     = ggpi.exact_ghms(mdp, policies, gamma={gamma}, alpha={alpha})
 places   = np.array([(col, 12 - row) for row, col in mdp.labels], np.float32)
 formula  = ggpi.rewards.read_formula({formula}, ("x", "y"))
 reward   = ggpi.rewards.arrival(np.asarray(jax.vmap(formula)(places), float))
-state    = {state}
 """
 
 
@@ -58,6 +57,7 @@ def grid_world() -> World:
         relearn=models,
         landmarks=lambda: np.arange(mdp.num_states),
         code=CODE,
+        played="four-rooms",
         landmarks_code="states   = np.arange(mdp.num_states)\n",
     )
 

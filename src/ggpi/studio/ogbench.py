@@ -94,5 +94,6 @@ def ogbench_world(name: str) -> World:
         landmarks=landmarks,
         num_landmarks=LANDMARKS,
         code=CODE.replace("{load}", f'ggpi.load("{place}/models").with_alpha({{alpha}})'),
+        played=name,
         landmarks_code=STATES.replace("{name}", name).replace("{count}", str(COLLECTED)),
     )

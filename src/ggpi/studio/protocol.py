@@ -3,7 +3,9 @@
 From the page, JSON text of at most 16 KB, {"type": …} and:
 
     open      world                                   show a world
-    change    formula, depth, second, planner, samples, gamma, alpha, speed, repeat      any of them; see `Change`
+    change    formula, depth, second, planner,
+              samples, gamma, alpha, speed, repeat,
+              seed                                    any of them; see `Change`
     play, pause, step, reset                          the agents move, stop, make one step, start a new episode
     put       x, y                                    put the agents at a place
     explain   agent, t                                compare the plans of a moment, also with simulation
@@ -24,7 +26,9 @@ the header with spaces up to a multiple of four bytes, and the arrays that `head
     status    text: what takes long; empty when it is done
     error     text: what was wrong
 
-Of moments and values only the latest is kept for a page that reads slowly; `way` has the steps that it has missed.
+`ggpi.studio.frames` has every field of every message and frame. A page whose own version is another one has to be
+loaded again. Of moments and values only the latest is kept for a page that reads slowly; `way` has the steps that it
+has missed.
 """
 
 from __future__ import annotations
@@ -71,6 +75,8 @@ class Change:
     """Steps of simulated time per time; 0 is as fast as possible."""
     repeat: bool | None = None
     """Start a new episode when one is over."""
+    seed: int | None = None
+    """Another episode: the start of the agents and all random numbers."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +188,7 @@ CHECKS: Mapping[str, Callable[[object, str], Any]] = {
     "alpha": _number(0.001, 1.0),
     "speed": _number(0.0, 100.0),
     "repeat": _flag,
+    "seed": _whole(0, 1_000_000_000),
     "x": _number(-1e6, 1e6),
     "y": _number(-1e6, 1e6),
     "agent": _whole(0, 1),

@@ -22,7 +22,6 @@ import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
 from ggpi.studio import films
@@ -96,6 +95,7 @@ class _Studio:
     recording: Recording | None
     replayed: list[tuple[float, Frame]] | None
     sessions: set[Session] = field(default_factory=set)
+    filming: films.Films = field(default_factory=films.Films)
     numbers: itertools.count = field(default_factory=itertools.count)
 
     def knows(self, host: str | None) -> bool:
@@ -128,17 +128,7 @@ class _Studio:
         """The pictures of a GIF as MP4, for a page of this server."""
         if not self.may_connect(request):
             return PlainTextResponse(STRAY, 403)
-        pictures = bytearray()
-        async for part in request.stream():
-            pictures += part
-            if len(pictures) > films.LARGEST:
-                return PlainTextResponse(f"a film has at most {films.LARGEST} bytes\n", 413)
-        if not films.is_possible():
-            return PlainTextResponse("films need a package: pip install imageio-ffmpeg\n", 501)
-        try:
-            return Response(await run_in_threadpool(films.mp4, bytes(pictures)), media_type="video/mp4")
-        except ValueError as error:
-            return PlainTextResponse(f"{error}\n", 422)
+        return await self.filming.answer(request)
 
     def may_connect(self, page: HTTPConnection) -> bool:
         """Whether a request or a WebSocket comes from a page of this server."""

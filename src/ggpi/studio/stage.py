@@ -6,22 +6,20 @@ import time
 from dataclasses import replace
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from ggpi.planning.landmarks import interpolation
 from ggpi.progress import reported
 from ggpi.rewards import as_reward
 from ggpi.studio import code, explaining
 from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.decisions import PLANNERS, Decider, Settings, random_key
 from ggpi.studio.episodes import Episode
+from ggpi.studio.explaining_loop import explain_loop
 from ggpi.studio.latest import Latest
 from ggpi.studio.outbox import Outbox
 from ggpi.studio.preparing import prepared
 from ggpi.studio.protocol import Change, binary_frame, text_frame
 from ggpi.studio.worlds import World, about
-from ggpi.switching import compositions
 
 DECIDERS = 4
 """Agents that a page keeps, each for its settings; those that were used last."""
@@ -37,6 +35,8 @@ class Stage:
         self.speed, self.repeat, self.is_playing = 1.0, False, False
         self.episodes: list[Episode] = []
         self.seed = 0
+        self.placed: tuple[float, float] | None = None
+        """Where the page has put the agents in this episode."""
         self.tally: list[dict[str, int]] = []
         self.deciders = Latest[Settings, Decider](DECIDERS)
         self.is_stale, self.due = False, 0.0
@@ -104,9 +104,11 @@ class Stage:
         self.formula, self.settings = formula, settings
         self.speed = self.speed if message.speed is None else message.speed
         self.repeat = self.repeat if message.repeat is None else message.repeat
-        if message.second is not None and message.second != self.second:
-            self.second = message.second
-            self.begin(self.seed)
+        second = self.second if message.second is None else message.second
+        seed = self.seed if message.seed is None else message.seed
+        if (second, seed) != (self.second, self.seed):
+            self.second = second
+            self.begin(seed)
         if message.formula is not None:
             reward = world.reward(formula)
             self.deciders.update(lambda made: made.with_reward(reward))
@@ -121,7 +123,10 @@ class Stage:
     def tell_settings(self) -> None:
         """The settings in force, and the code that does the same."""
         world = self.opened()
-        state = self.episodes[0].body.state
+        moments = [
+            code.Moment(self.settings_of(i), episode.body.state, self.seed, i, episode.t)
+            for i, episode in enumerate(self.episodes)
+        ]
         self.say(
             "settings",
             formula=self.formula,
@@ -133,14 +138,17 @@ class Stage:
             alpha=self.settings.alpha or world.ghms.alphas[0],
             speed=self.speed,
             repeat=self.repeat,
-            python=code.python(world, self.settings, self.formula, state),
-            command=code.command(world, self.settings, self.formula),
+            seed=self.seed,
+            put=self.placed,
+            due=self.is_stale,
+            python=code.python(world, self.formula, moments),
+            command=code.command(world, self.formula, moments),
         )
 
     def begin(self, seed: int) -> None:
         """A new episode of every agent, from the same start."""
         world = self.opened()
-        self.seed = seed
+        self.seed, self.placed = seed, None
         depths = [self.settings.depth] + [self.second] * (self.second >= 0)
         self.episodes = [Episode(world, world.body(seed), seed, i) for i in range(len(depths))]
         if len(self.tally) != len(depths) or seed == 0:
@@ -153,7 +161,7 @@ class Stage:
         self.opened()
         if not all(episode.put(x, y) for episode in self.episodes):
             raise ValueError("the agent cannot be put there")
-        self.is_stale = True
+        self.is_stale, self.placed = True, (x, y)
         self.tell_settings()
 
     def settings_of(self, agent: int) -> Settings:
@@ -162,12 +170,16 @@ class Stage:
 
     def decider_of(self, agent: int) -> Decider:
         """The agent itself, made when it is first needed."""
-        world, settings = self.opened(), self.settings_of(agent)
+        return self.decider_for(self.settings_of(agent), self.episodes[agent].body.state)
+
+    def decider_for(self, settings: Settings, state: np.ndarray) -> Decider:
+        """The agent of some settings; it is compiled in a state."""
+        world = self.opened()
         if (made := self.deciders.get(settings)) is None:
             what = "the closed loop" if settings.depth == 0 else f"plans of depth {settings.depth}"
             self.say("status", text=f"Preparing {what}")
             with reported(lambda line: self.say("status", text=f"Preparing {what}: {line}")):
-                made = prepared(world, settings, self.formula, self.episodes[agent].body.state)
+                made = prepared(world, settings, self.formula, state)
             self.deciders.put(settings, made)
         return made
 
@@ -223,7 +235,8 @@ class Stage:
 
     def show(self, agent: int, episode: Episode, chosen: Decider) -> None:
         """A moment of an agent's episode, after a new decision in it."""
-        episode.decide(chosen, random_key(self.seed, agent, episode.t))
+        key = random_key(self.seed, agent, episode.t)
+        episode.decide(chosen, self.settings_of(agent), self.formula, key=key)
         header, arrays = episode.moment()
         frame = binary_frame("moment", arrays, **header, agent=agent, tally=self.tally)
         self.outbox.put(frame, f"moment {agent}")
@@ -244,21 +257,21 @@ class Stage:
             fields: dict[str, Any] = {"agent": i}
             if self.settings_of(i).depth == 0:
                 states, fields["size"] = world.raster
-                arrays = {"places": world.place(states), "values": _values(self.decider_of(i), states)}
+                arrays = {"places": world.place(states), "values": self.decider_of(i).values(states)}
             self.outbox.put(binary_frame("values", arrays, **fields), f"values {i}")
 
     def explain(self, agent: int, t: int) -> None:
-        """The plans of an earlier moment, compared."""
+        """The plans of an earlier moment, compared, by the agent that decided then."""
         world = self.opened()
         if agent >= len(self.episodes) or t >= len(self.episodes[agent].history):
             raise ValueError(f"there is no moment {t} of agent {agent + 1} yet")
         self.say("status", text="Comparing plans with simulation")
-        state, followed = self.episodes[agent].history[t]
-        chosen, settings = self.decider_of(agent), self.settings_of(agent)
-        ghms = chosen.agent.ghms
-        gsps = compositions(len(ghms.policies), settings.depth or 2, settings.alpha or ghms.alphas[0])
-        key = random_key(self.seed, agent, t)
-        found = explaining.explain(world, chosen, gsps, followed if settings.depth else (), state, key=key)
+        past = self.episodes[agent].history[t]
+        chosen = self.decider_for(past.settings, past.state)
+        if past.formula != self.formula:
+            chosen = chosen.with_reward(world.reward(past.formula))
+        compare = explaining.explain if past.settings.depth else explain_loop
+        found = compare(world, chosen, past)
         self.say("explained", agent=agent, t=t, **found)
         self.say("status", text="")
 
@@ -282,12 +295,3 @@ def usual(world: World, settings: Settings) -> Settings:
 def _nothing(agents: int) -> list[dict[str, int]]:
     """The successes of agents before their first episode."""
     return [{"reached": 0, "episodes": 0} for _ in range(agents)]
-
-
-def _values(chosen: Decider, states: np.ndarray) -> np.ndarray:
-    """V of states, between landmarks."""
-    graph = chosen.agent.graph
-    assert graph is not None
-    v = graph.solve(as_reward(chosen.agent.reward))
-    rows, apart = graph.atlas.nearest(jnp.asarray(states))
-    return np.asarray((interpolation(apart) * jnp.asarray(v)[rows]).sum(axis=-1))

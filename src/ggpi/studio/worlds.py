@@ -70,9 +70,10 @@ class World:
         landmarks: states that the closed loop may choose landmarks from.
         num_landmarks: how many it chooses.
         relearn: exact models for another γ and α.
-        code: Python that makes `ghms`, `reward` and `state`.
+        code: Python that makes `ghms` and `reward`.
         landmarks_code: Python that makes `states`, the `landmarks`.
-        directory: the directory of `ggpi fit`, for commands.
+        directory: the directory of `ggpi fit`.
+        played: what `ggpi play` calls it; nothing if it does not know this world.
         geometry: shapes of a body in three dimensions.
     """
 
@@ -98,6 +99,7 @@ class World:
     code: str = ""
     landmarks_code: str = ""
     directory: str | None = None
+    played: str = ""
     geometry: list[dict[str, Any]] | None = None
     turns: tuple[threading.Lock, ...] = field(
         default_factory=lambda: tuple(threading.Lock() for _ in range(16)), repr=False

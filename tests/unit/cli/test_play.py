@@ -16,7 +16,8 @@ import ggpi
 import ggpi.agent.warnings
 from ggpi._jax.batching import stack
 from ggpi.cli.main import main
-from ggpi.cli.play_episodes import Episode, PlayConfig, _filming, table
+from ggpi.cli.play_episodes import Episode, PlayConfig, _started, table
+from ggpi.cli.play_film import filming
 from ggpi.envs import opengl
 from ggpi.ghm import GHMs
 from ggpi.ghm.coordinates import fit_frame
@@ -263,7 +264,7 @@ def test_mujoco_is_filmed_without_a_screen(tmp_path, monkeypatch):
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     if not (kinds := opengl.available()):
         pytest.skip("neither EGL nor OSMesa is installed")
-    with _filming(World("Reacher-v5", ()), tmp_path / "out.mp4") as (env, add):
+    with filming(World("Reacher-v5", ()), tmp_path / "out.mp4") as (env, add):
         assert os.environ["MUJOCO_GL"] == kinds[0]
         env.reset(seed=0)
         add(env)
@@ -292,3 +293,58 @@ def test_rows_say_what_happened():
     shown = table([episode], PlayConfig("target:…"), reward, 0.5, ["on", "back"])
     cells = [next(iter(column.cells)) for column in shown.columns]
     assert cells == ["0", "4", "terminated", "2", "0.375", "3", "on 75%, back 25%; 2 changes"]
+
+
+def test_an_episode_starts_in_a_given_state():
+    env = gymnasium.make("ggpi/PointMass-v0")
+    world, start = World("ggpi/PointMass-v0", ("x", "y", "vx", "vy")), (0.25, 0.5, 0.03125, 0.0)
+    copies = _started(env, world, PlayConfig("formula:x", start=start), 0)
+    np.testing.assert_array_equal(copies.state[0], np.float32(start))
+    with pytest.raises(ValueError, match="x, y, vx, vy: 4 numbers, got 2"):
+        _started(env, world, PlayConfig("formula:x", start=(1.0, 2.0)), 0)
+
+
+def test_the_ant_starts_in_a_given_state():
+    pytest.importorskip("mujoco", reason="the ant needs MuJoCo")
+    env = gymnasium.make("ggpi/SparseAnt-v0")
+    observed, _ = env.reset(seed=3)
+    for _ in range(5):
+        observed, *_ = env.step(np.full(8, 0.3, np.float32))
+    again, _ = env.reset(seed=0, options={"state": observed})
+    np.testing.assert_allclose(again, observed, atol=1e-5)
+
+
+def test_other_environments_cannot_be_put_in_a_state(saved, capsys):
+    given = ["--reward", "features:place=1", "--depth", "1", "--episodes", "1"]
+    assert play(saved, *given, "--start", "1,0") == 2
+    assert "cannot be put in the state of --start" in capsys.readouterr().err
+    assert play(saved, *given, "--start", "1,0", "--compare") == 2
+    assert "--compare takes no --start" in capsys.readouterr().err
+    assert play(saved, *given, "--start", "1,inf") == 2
+    assert "finite numbers separated by commas" in capsys.readouterr().err
+
+
+def test_a_finite_world_is_played_by_its_name(capsys, monkeypatch):
+    """Right, in a corridor: the reward is met in step 3."""
+    monkeypatch.setenv("COLUMNS", "200")
+    given = ["--depth", "1", "--samples", "50", "--episodes", "1", "--max-steps", "4", "--start", "3,2"]
+    assert main(["play", "four-rooms", "--reward", "target:x=6,y=2,radius=.5", *given]) == 0
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│       0")]
+    assert [cell.strip() for cell in row.split("│")][2] == "4" and " 3 " in row
+    for wrong, words in (
+        (["--start", "6,6"], "there is a wall at 6, 6"),
+        (["--start", "1,2,3"], "x, y: 2 numbers, got 3"),
+        (["--video", "out.mp4"], "--video and --compare need a directory"),
+        (["--episodes", "0"], "episodes is at least 1"),
+        (["--env", "a:B-v0"], "leave out --env"),
+        (["--first-actions", "all"], "take neither --terminal nor --first-actions"),
+    ):
+        assert main(["play", "four-rooms", "--reward", "formula:x", *given, *wrong]) == 2
+        assert words in capsys.readouterr().err
+
+
+def test_a_maze_of_ogbench_without_models_says_how_to_get_them(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("ogbench", reason="the maze needs the extra ogbench")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(["play", "pointmaze-medium", "--reward", "formula:x"]) == 2
+    assert "ggpi run ogbench-mazes --maze pointmaze-medium" in capsys.readouterr().err

@@ -24,7 +24,9 @@ def test_directories_come_first(served, capsys):
     assert main(["studio", "point-mass-ghms"]) == 0
     assert main(["studio", "--world", "ant"]) == 0
     assert main(["studio"]) == 0
-    assert [worlds[0] for worlds in served] == ["point-mass-ghms", "ant", "four-rooms"]
+    assert main(["studio", "point-mass-ghms", "--world", "ant"]) == 0
+    assert [worlds[0] for worlds in served] == ["point-mass-ghms", "ant", "four-rooms", "ant"]
+    assert "point-mass-ghms" in served[3]
     assert "four-rooms" in served[0] and len(set(served[1])) == len(served[1])
 
 
@@ -33,7 +35,6 @@ def test_directories_come_first(served, capsys):
     [
         (["nowhere"], "nowhere has no world.json"),
         (["--world", "mars"], "there is no world 'mars'"),
-        (["point-mass-ghms", "--world", "ant"], "give a directory or --world, not both"),
         (["--record", "a", "--replay", "b"], "give --record or --replay, not both"),
     ],
 )
@@ -101,3 +102,21 @@ def test_every_name_of_this_computer_is_known(monkeypatch):
     monkeypatch.setattr("socket.gethostbyname_ex", lambda name: (name, ["desk.lan"], ["192.168.1.5"]))
     assert studio.names_of("0.0.0.0") == ["desk", "desk.lan", "192.168.1.5"]
     assert studio.names_of("192.168.1.5") == ["192.168.1.5"]
+
+
+def test_a_recording_that_cannot_be_written_or_read_is_an_error(capsys, tmp_path):
+    for option, path in (
+        ("--record", tmp_path / "nowhere" / "run.jsonl"),
+        ("--replay", tmp_path / "missing.jsonl"),
+        ("--record", tmp_path),
+    ):
+        assert main(["studio", "--no-open", option, str(path)]) == 2
+        said = capsys.readouterr()
+        assert str(path) in said.err and "Traceback" not in said.err and not said.out
+
+
+@pytest.mark.parametrize(("host", "is_open"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
+def test_a_page_that_others_can_reach_is_warned_of(monkeypatch, capsys, host, is_open):
+    monkeypatch.setattr(server, "serve", lambda app, at, on_ready: at.close())
+    assert main(["studio", "--no-open", "--host", host]) == 0
+    assert ("others can reach this page" in capsys.readouterr().err) == is_open

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from ggpi.studio.catalogue import directory, four_rooms
+from ggpi.studio.frames import SENT
 from ggpi.studio.protocol import read_binary
 
 pytest.importorskip("uvicorn", reason="the studio needs its extra: pip install '.[studio]'")
@@ -71,6 +72,20 @@ def port():
         yield port
 
 
+def undocumented(header):
+    """Fields of a frame that `ggpi.studio.frames` does not have."""
+    found = set()
+    for name, value in header.items():
+        if name == "arrays":
+            found |= {f"{array['name']}: array" for array in value}
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            found |= {f"{name}[].{part}" for row in value for part in row}
+        elif name != "type":
+            found.add(name)
+    known = SENT[header["type"]]
+    return {name for name in found if not any(one == name or one.startswith(f"{name}[].") for one in known)}
+
+
 class Client:
     """Sends messages, and reads frames until one of a kind."""
 
@@ -90,6 +105,7 @@ class Client:
             header, arrays = read_binary(frame)
             found = header | {f"{name}_array": array for name, array in arrays.items()}
         self.seen.append(found["type"])
+        assert not undocumented(found if isinstance(frame, str) else header)
         return found
 
     def until(self, kind, where=lambda frame: True):

@@ -1,6 +1,8 @@
 """Films: a GIF of the page becomes an MP4, for pages of this server only."""
 
 import io
+import socket
+import time
 import urllib.error
 import urllib.request
 
@@ -9,7 +11,7 @@ import pytest
 
 from ggpi.studio import films
 
-from .conftest import PATIENCE, TOKEN
+from .conftest import PATIENCE, TOKEN, running
 
 Image = pytest.importorskip("PIL.Image", reason="films need Pillow")
 imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="films need imageio-ffmpeg, of the extra ant")
@@ -64,3 +66,19 @@ def test_without_the_encoder_it_says_so(port, monkeypatch):
     monkeypatch.setattr(films, "is_possible", lambda: False)
     status, words = post(port, gif())
     assert status == 501 and b"pip install imageio-ffmpeg" in words
+
+
+def test_only_so_many_films_are_received_at_once(monkeypatch):
+    """One more is turned away, and there is room again once the page of the first one has gone."""
+    monkeypatch.setattr(films, "MOST_FILMS", 1)
+    with running() as port:
+        with socket.create_connection(("127.0.0.1", port)) as slow:
+            head = (
+                f"POST /film?token={TOKEN} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9\r\n\r\nGIF"
+            )
+            slow.sendall(head.encode())
+            answers = (post(port, b"no GIF") for _ in range(1_000))  # until the slow one has been seen
+            assert next(words for status, words in answers if status == 503).startswith(b"other films")
+        while (answer := post(port, b"no GIF"))[0] == 503:
+            time.sleep(0.01)
+        assert answer[0] == 422

@@ -48,6 +48,7 @@ BAD = [
     '{"type": "explain", "agent": 0, "t": -1}',
     "[" * 10_000,
     " " * (protocol.LARGEST + 1),
+    '{"type": "play"}' + " " * protocol.LARGEST,
 ]
 
 

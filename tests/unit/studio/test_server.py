@@ -1,5 +1,6 @@
 """The server: who may talk to it, what it says, and that nothing it is told breaks it."""
 
+import asyncio
 import json
 import random
 import socket
@@ -7,14 +8,19 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from starlette.websockets import WebSocket, WebSocketState
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from ggpi.studio.catalogue import directory
+from ggpi.studio import server
+from ggpi.studio.catalogue import Catalogue, directory
+from ggpi.studio.outbox import Outbox
 from ggpi.studio.protocol import VERSION
 from ggpi.studio.server import listening
+from ggpi.studio.session import Session
 
 from .conftest import PATIENCE, TOKEN, connected, running
 
@@ -260,6 +266,28 @@ def test_a_page_that_talks_too_much_is_closed(port):
             client.send("pause")
         while True:
             client.next()
+
+
+def test_messages_come_at_a_bounded_rate(monkeypatch):
+    """While no time passes, as many as may come at once; the next one ends the connection."""
+    said, heard = [], []
+
+    async def receive():
+        heard.append(1)
+        return {"type": "websocket.receive", "text": '{"type": "pause"}'}
+
+    async def send(message):
+        said.append(message)
+
+    async def talk():
+        page = WebSocket({"type": "websocket"}, receive, send)
+        page.client_state = page.application_state = WebSocketState.CONNECTED
+        await server._received(page, Session(Catalogue({}), Outbox(asyncio.get_running_loop())))
+
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: 7.0))
+    asyncio.run(talk())
+    assert len(heard) == server.BURST + 1
+    assert [(message["code"], message["reason"]) for message in said] == [(1008, "too many messages")]
 
 
 def test_a_message_that_is_too_long_ends_the_connection(port):

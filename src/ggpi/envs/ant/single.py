@@ -15,6 +15,7 @@ from gymnasium.spaces import Box
 from numpy.typing import ArrayLike
 
 from ggpi.envs.ant import physics, task
+from ggpi.envs.ant.dynamics import restore
 from ggpi.envs.ant.observation import SPEC, observe
 from ggpi.envs.ant.render import Camera
 
@@ -26,9 +27,9 @@ class SparseAnt(gymnasium.Env):
     """An ant in an infinite plane, with reward 1 for a step that ends near its target.
 
     `target` is "random", a place (x, y), or None for episodes without reward of 100 to 140 steps; it can be
-    given anew in `reset(options={"target": …})`. `info` holds the target when there is one, and
-    `terminated` comes with `info["reason"]`: "reached", which ends the episode but is not a terminal
-    state (`info["world_ended"]` is False), or "diverged".
+    given anew in `reset(options={"target": …})`, where `state` is an observation to start from. `info` holds
+    the target when there is one, and `terminated` comes with `info["reason"]`: "reached", which ends the episode but
+    is not a terminal state (`info["world_ended"]` is False), or "diverged".
 
     Paper: App E.1
     """
@@ -56,6 +57,8 @@ class SparseAnt(gymnasium.Env):
         episode = task.sample_start(chosen, self.np_random)
         mujoco.mj_resetData(physics.model(), self.data)
         self.data.qpos[:] = episode.qpos
+        if (state := (options or {}).get("state")) is not None:
+            (self.data.qpos[:],), (self.data.qvel[:],) = restore(np.asarray(state, np.float32)[None])
         self.target, self.length, self.steps = episode.target, episode.length, 0
         self._observation = observe(self.data.qpos, self.data.qvel)
         return self._observation.copy(), task.info(self.target)

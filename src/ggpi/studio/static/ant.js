@@ -91,18 +91,30 @@ export class Body {
     this.renderer.render(this.scene, this.camera);
   }
 
+  // Turns the view, lifts it, and goes nearer or away.
+  look([turn, lift, zoom]) {
+    this.turn += turn;
+    this.lift = Math.max(0.1, Math.min(1.5, this.lift + lift));
+    this.distance = Math.max(2, Math.min(25, this.distance * zoom));
+    this.render();
+  }
+
   listen() {
     let last = null;
     this.canvas.addEventListener("pointerdown", (event) => { last = [event.clientX, event.clientY]; this.canvas.setPointerCapture(event.pointerId); });
     this.canvas.addEventListener("pointermove", (event) => {
       if (!last) return;
-      this.turn -= 0.008 * (event.clientX - last[0]);
-      this.lift = Math.max(0.1, Math.min(1.5, this.lift + 0.008 * (event.clientY - last[1])));
+      this.look([-0.008 * (event.clientX - last[0]), 0.008 * (event.clientY - last[1]), 1]);
       last = [event.clientX, event.clientY];
-      this.render();
     });
     this.canvas.addEventListener("pointerup", () => { last = null; });
-    this.canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.distance = Math.max(2, Math.min(25, this.distance * Math.exp(0.0015 * event.deltaY))); this.render(); }, { passive: false });
+    this.canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.look([0, 0, Math.exp(0.0015 * event.deltaY)]); }, { passive: false });
+    this.canvas.addEventListener("keydown", (event) => {
+      const move = { ArrowLeft: [0.1, 0, 1], ArrowRight: [-0.1, 0, 1], ArrowUp: [0, 0.08, 1], ArrowDown: [0, -0.08, 1], "+": [0, 0, 0.87], "-": [0, 0, 1.15] }[event.key];
+      if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
+      this.look(move);
+      event.preventDefault();
+    });
     new ResizeObserver(() => this.render()).observe(this.canvas);
   }
 }

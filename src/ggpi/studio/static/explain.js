@@ -4,45 +4,56 @@ import { named, said } from "./plans.js";
 
 const make = (name, text = "", attributes = {}) => Object.assign(document.createElement(name), { textContent: text, ...attributes });
 
-function chips(policies, names) {
+function chips(policies, title) {
   const cell = make("th", "", { scope: "row" });
   for (const k of policies) { const dot = make("span", "", { className: "chip" }); dot.style.background = colour(k); cell.append(dot); }
-  cell.append(named(policies, names));
+  cell.append(title);
   return cell;
 }
 
+// A plan by its policies; in the closed loop a policy until the next switch, which V stands for.
+const titled = ({ policies }, { loop }, names) => (loop ? `${named(policies, names)}, then V` : named(policies, names));
+const spread = (value, error, digits = 3) => (error > 1e-6 * Math.abs(value) ? `${said(value, digits)} ± ${said(error, 2)}` : said(value, digits));
+
 export function showExplained(host, answer, names, onPoint) {
-  const truth = { none: null, exact: "exact", simulated: `simulated (${answer.futures})` }[answer.truth];
+  const simulated = answer.loop ? `jump simulated (${answer.futures}), then V` : `simulated (${answer.futures})`;
+  const truth = { none: null, exact: "exact", simulated }[answer.truth];
   const table = make("table"), head = make("tr");
-  for (const title of ["plan", "value", "behind by", ...(truth ? [truth] : [])]) head.append(make("th", title, { scope: "col" }));
+  for (const title of [answer.loop ? "policy" : "plan", "value", "behind by", ...(truth ? [truth] : [])]) head.append(make("th", title, { scope: "col" }));
   const top = make("thead");
   top.append(head);
   const body = make("tbody");
-  for (const plan of answer.plans) {
+  answer.plans.forEach((plan, i) => {
     const row = make("tr");
     if (plan.chosen) row.dataset.chosen = "";
     row.tabIndex = 0;
     for (const kind of ["pointerenter", "focus"]) row.addEventListener(kind, () => { for (const other of body.children) other.toggleAttribute("data-point", other === row); onPoint(plan.policies); });
-    row.append(chips(plan.policies, names), make("td", said(plan.value)), make("td", plan.chosen ? "followed" : `${said(plan.difference, 2)} ± ${said(plan.stderr, 2)}`));
-    if (truth) row.append(make("td", plan.true_stderr ? `${said(plan.true)} ± ${said(plan.true_stderr, 2)}` : said(plan.true)));
+    const behind = i ? `${said(plan.difference, 2)} ± ${said(plan.stderr, 2)}` : plan.chosen ? "followed" : "best";
+    row.append(chips(plan.policies, titled(plan, answer, names)), make("td", spread(plan.value, plan.value_stderr)), make("td", behind));
+    if (truth) row.append(make("td", spread(plan.true, plan.true_stderr)));
     body.append(row);
-  }
-  table.append(make("caption", `Agent ${answer.agent + 1}, step ${answer.t}; ${answer.samples} samples each`, { className: "muted" }), top, body);
+  });
+  const drawn = answer.loop ? `values of the decision itself, differences of ${answer.samples} further jumps` : `${answer.samples} samples each`;
+  table.append(make("caption", `Agent ${answer.agent + 1}, step ${answer.t}; ${drawn}`, { className: "muted" }), top, body);
   host.replaceChildren(table, make("p", verdict(answer, names), { className: "muted" }));
 }
 
-// One sentence: is the choice clear, and would simulation have chosen it?
-function verdict({ plans, truth }, names) {
-  const chosen = plans.find((plan) => plan.chosen), others = plans.filter((plan) => plan.policies[0] !== chosen.policies[0]);
-  if (!others.length) return "";
-  const rival = others.reduce((a, b) => (a.value > b.value ? a : b)), clear = Math.abs(rival.difference) > 2 * rival.stderr;
-  const first = clear
-    ? `The nearest plan with another first policy, ${named(rival.policies, names)}, is ${rival.difference >= 0 ? "behind" : "ahead"} by ${said(Math.abs(rival.difference) / Math.max(rival.stderr, 1e-9), 2)} standard errors.`
-    : `The choice is not clear: ${named(rival.policies, names)} is within two standard errors.`;
-  if (truth === "none") return first;
-  const best = plans.reduce((a, b) => (a.true > b.true ? a : b));
-  const agrees = best.policies[0] === chosen.policies[0];
-  return `${first} ${truth === "exact" ? "Exact evaluation" : "Simulation"} ${agrees ? "agrees on the first policy" : `prefers ${named(best.policies, names)}`}.`;
+// Is the choice clear, and would simulation have chosen it?
+function verdict(answer, names) {
+  const { plans, truth, loop } = answer, [first] = plans, others = plans.filter((plan) => plan.policies[0] !== first.policies[0]);
+  const words = [];
+  if (!first.chosen) words.push("The plan that was followed is not among those that this depth compares.");
+  if (others.length) words.push(apart(first, others, answer, names));
+  if (truth === "none") return [...words, `There is no ${loop ? "true jump" : "truth"} beside the values: this environment cannot be simulated from the agent's state.`].join(" ");
+  const best = plans.reduce((a, b) => (a.true > b.true ? a : b)), agrees = best.policies[0] === first.policies[0];
+  return [...words, `${truth === "exact" ? "Exact evaluation" : "Simulation"} ${agrees ? "agrees on the first policy" : `prefers ${titled(best, answer, names)}`}.`].join(" ");
+}
+
+function apart(first, others, answer, names) {
+  const rival = others.reduce((a, b) => (a.value > b.value ? a : b)), errors = said(Math.abs(rival.difference) / Math.max(rival.stderr, 1e-9), 2);
+  if (Math.abs(rival.difference) <= 2 * rival.stderr) return `The choice is not clear: ${titled(rival, answer, names)} is within two standard errors.`;
+  const nearest = answer.loop ? "The nearest policy" : "The nearest plan with another first policy";
+  return `${nearest}, ${titled(rival, answer, names)}, is ${rival.difference >= 0 ? "behind" : "ahead"} by ${errors} standard errors.`;
 }
 
 export function showDiagnosed(host, answer, { policies: names, grid: isGrid, axes }) {

@@ -58,25 +58,26 @@ export function json(app) {
 }
 
 // The same episode, encoded by the server.
-export async function mp4(app) {
-  const answer = await fetch(`/film${location.search}`, { method: "POST", body: await gif(app, () => {}) });
+export async function mp4(app, report, onDrawn) {
+  const pictures = await gif(app, report);
+  onDrawn?.();
+  const answer = await fetch(`/film${location.search}`, { method: "POST", body: pictures });
   if (!answer.ok) throw new Error(await answer.text());
   return answer.blob();
 }
 
-// The episode of the first agent, at most FRAMES pictures of it, drawn by the map itself.
-export async function gif(app, report) {
-  const map = app.maps[0], { moments } = app.agents[0], width = 480, height = Math.round(480 * map.canvas.clientHeight / map.canvas.clientWidth);
-  const sheet = new OffscreenCanvas(width, height), pen = sheet.getContext("2d", { willReadFrequently: true }), every = Math.ceil(moments.length / FRAMES), pictures = [];
-  const kept = { ...map.scene };
-  for (let i = 0; i < moments.length; i += every) {
-    Object.assign(map.scene, { moment: moments[i], trail: moments.slice(0, i + 1), selected: 0 });
+// The episode of the first agent, at most FRAMES pictures of it, drawn by the map itself; `report` is told the share that is done.
+export async function gif(app, report = () => {}) {
+  const map = app.maps[0], moments = [...app.agents[0].moments], width = 480, height = Math.round(480 * map.canvas.clientHeight / map.canvas.clientWidth);
+  const sheet = new OffscreenCanvas(width, height), pen = sheet.getContext("2d", { willReadFrequently: true }), every = Math.ceil(moments.length / FRAMES);
+  const picture = (i) => {
+    const scene = map.scene;
+    map.scene = { ...scene, moment: moments[i * every], trail: moments.slice(0, i * every + 1), selected: 0 };
     map.paint(pen, width / map.canvas.clientWidth);
-    pictures.push(pen.getImageData(0, 0, width, height));
-    report(i / moments.length);
-    await new Promise((resolve) => setTimeout(resolve));
-  }
-  map.scene = kept;
+    map.scene = scene;
+    return pen.getImageData(0, 0, width, height);
+  };
+  const found = await encode(picture, Math.ceil(moments.length / every), width, height, Math.max(1000 * app.world.seconds * every, 40), report);
   map.draw();
-  return encode(pictures, width, height, Math.max(1000 * app.world.seconds * every, 40));
+  return found;
 }

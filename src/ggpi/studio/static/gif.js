@@ -39,16 +39,19 @@ function compress(pixels) {
   return out;
 }
 
-export function encode(frames, width, height, milliseconds) {
+// Pictures are drawn one after the other; the page does other things in between.
+export async function encode(picture, count, width, height, milliseconds, report) {
   const short = (n) => [n & 255, n >> 8], parts = [];
   const text = (words) => [...words].map((letter) => letter.charCodeAt(0));
   parts.push(new Uint8Array([...text("GIF89a"), ...short(width), ...short(height), 0xf7, 0, 0]), palette());
   parts.push(new Uint8Array([0x21, 0xff, 11, ...text("NETSCAPE2.0"), 3, 1, 0, 0, 0]));
-  for (const frame of frames) {
+  for (let k = 0; k < count; k++) {
     parts.push(new Uint8Array([0x21, 0xf9, 4, 0, ...short(Math.round(milliseconds / 10)), 0, 0, 0x2c, 0, 0, 0, 0, ...short(width), ...short(height), 0, 8]));
-    const packed = compress(indices(frame));
+    const packed = compress(indices(picture(k)));
     for (let i = 0; i < packed.length; i += 255) { const some = packed.slice(i, i + 255); parts.push(new Uint8Array([some.length, ...some])); }
     parts.push(new Uint8Array([0]));
+    report((k + 1) / count);
+    await new Promise((resolve) => setTimeout(resolve));
   }
   parts.push(new Uint8Array([0x3b]));
   return new Blob(parts, { type: "image/gif" });

@@ -1,6 +1,10 @@
 // The WebSocket to the server: messages out, frames in, and a new connection when the old one is lost.
 const decoder = new TextDecoder();
 
+// Of the protocol that this page speaks: `ggpi.studio.protocol.VERSION`.
+export const VERSION = 1;
+export const REJECTED = "rejected";
+
 export function decode(buffer) {
   const size = new DataView(buffer).getUint32(0, true);
   const header = JSON.parse(decoder.decode(new Uint8Array(buffer, 4, size)));
@@ -12,6 +16,15 @@ export function decode(buffer) {
     at += 4 * count;
   }
   return header;
+}
+
+// A WebSocket does not say why it was not opened: the page itself does.
+async function isRejected() {
+  try {
+    return (await fetch(`${location.pathname}${location.search}`, { cache: "no-store" })).status === 403;
+  } catch {
+    return false;
+  }
 }
 
 export class Link {
@@ -29,10 +42,11 @@ export class Link {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     this.socket = new WebSocket(`${scheme}://${location.host}/ws?token=${encodeURIComponent(token)}`);
     this.socket.binaryType = "arraybuffer";
-    this.socket.onopen = () => { this.wait = 300; this.onState("open"); };
+    let isOpen = false;
+    this.socket.onopen = () => { isOpen = true; this.wait = 300; this.onState("open"); };
     this.socket.onmessage = ({ data }) => this.onFrame(typeof data === "string" ? JSON.parse(data) : decode(data));
-    this.socket.onclose = ({ reason }) => {
-      this.onState("lost", reason);
+    this.socket.onclose = async ({ reason }) => {
+      this.onState("lost", reason || (!isOpen && await isRejected() ? REJECTED : ""));
       setTimeout(() => this.connect(), this.wait);
       this.wait = Math.min(2 * this.wait, 5000);
     };

@@ -1,9 +1,9 @@
 // The page: what the server says becomes pictures, what one clicks becomes messages.
-import { changeOf, linkFields } from "./address.js";
+import { changeOf, linkFields, placeOf } from "./address.js";
 import { showDiagnosed, showExplained } from "./explain.js";
 import * as files from "./export.js";
 import { listen } from "./gestures.js";
-import { Link } from "./link.js";
+import { Link, REJECTED, VERSION } from "./link.js";
 import { Map, View } from "./map.js";
 import { fromText, toText } from "./paint.js";
 import { colour } from "./palette.js";
@@ -11,22 +11,29 @@ import { drawPlans, named, said } from "./plans.js";
 
 const $ = (id) => document.getElementById(id);
 const KEPT = 800;
+const QUICK = new Set(["speed", "repeat"]);  // settings that need no plan
 const view = new View();
 
 const app = {
   world: null, settings: null, shapes: [], formula: "", tool: "disc", sign: 1, isPlaying: false, isReplay: false,
   agents: [], maps: [new Map($("map-0"), view), new Map($("map-1"), view)], body: null, scrub: null, selected: [0, 0], isOpening: false,
-  rewardChanged, put: ([x, y]) => link.send("put", { x, y }),
+  rewardChanged, put: ([x, y]) => send("put", { x, y }),
 };
 globalThis.studio = app;  // for the curious, and for tests
 app.maps.forEach((map) => listen(map, app));
 const link = new Link(received, connected);
 
+// Messages that are answered by a moment, if only after a while.
+function send(type, fields = {}) {
+  link.send(type, fields);
+  if (Object.keys(fields).some((name) => !QUICK.has(name)) || type !== "change") wait(true);
+}
+
 // ---- what the server says
 
 function received(frame) {
   const answer = {
-    hello, world: opened, settings: settled, moment: moved, status: ({ text }) => busy(text), error: ({ text }) => { complain(text); asBefore(); },
+    hello, world: opened, settings: settled, moment: moved, status: ({ text }) => busy(text), error: ({ text }) => { wait(false); complain(text); asBefore(); },
     rewards: (raster) => { app.maps.forEach((map) => { map.scene.rewards = raster; map.draw(); }); },
     values: (raster) => { app.maps.filter((_, i) => (raster.agent ?? i) === i).forEach((map) => { map.scene.values = raster.numbers ? raster : null; map.draw(); }); },
     tally: ({ tally }) => showTally(tally),
@@ -36,7 +43,8 @@ function received(frame) {
   answer?.(frame);
 }
 
-function hello({ worlds, replay, film }) {
+function hello({ version, worlds, replay, film }) {
+  if (version !== VERSION) { complain(`The server speaks version ${version} of the protocol, this page version ${VERSION}: reload this page.`, true); return; }
   app.isReplay = replay;
   document.querySelector('[data-export="mp4"]').hidden = !film;
   $("no-film").hidden = film !== false;
@@ -44,7 +52,7 @@ function hello({ worlds, replay, film }) {
   if (replay) { busy(""); complain("", true); return; }
   const wanted = new URLSearchParams(location.hash.slice(1)), name = wanted.get("world");
   app.wanted = app.world ? linkFields(app) : wanted;
-  link.send("open", { world: app.world?.name ?? (worlds.includes(name) ? name : worlds[0]) });
+  send("open", { world: app.world?.name ?? (worlds.includes(name) ? name : worlds[0]) });
 }
 
 function opened(world) {
@@ -70,9 +78,10 @@ function opened(world) {
   view.fit(world.bounds);
   for (const map of app.maps) map.scene = { walls: world.walls, shapes: app.shapes, trail: [], axes: world.axes, isGrid: world.grid, isBounded: world.put && !world.geometry, isAlike: world.put };
   document.title = `${world.title} · ggpi studio`;
-  const wanted = changeOf(app.wanted ?? new URLSearchParams());
+  const fields = app.wanted ?? new URLSearchParams(), wanted = changeOf(fields), place = placeOf(fields);
   app.wanted = null;
-  if (Object.keys(wanted).length) link.send("change", wanted);
+  if (Object.keys(wanted).length) send("change", wanted);
+  if (place && world.put) app.put(place);
   if (world.geometry) openBody(world); else app.body = null;
   arrange();
 }
@@ -90,6 +99,7 @@ function settled(settings) {
   $("command-part").hidden = !settings.command;
   $("no-command").hidden = Boolean(settings.command);
   complain("");
+  if (!settings.due) wait(false);
   shareInAddress();
   arrange();
 }
@@ -116,6 +126,7 @@ function moved(moment) {
   if (i >= 0) agent.moments[i] = moment; else agent.moments.push(moment);
   agent.moments.splice(0, Math.max(agent.moments.length - KEPT, 0));
   agent.isLive = true;
+  if (moment.agent >= Math.min(app.settings?.second ?? -1, 0) + 1) wait(false);
   if (moment.agent === 0) pace(moment);
   if (!app.settings?.repeat && app.agents.every(({ moments }) => moments.at(-1)?.ended)) playing(false);
   if (app.scrub !== null && app.isPlaying) app.scrub = null;
@@ -142,7 +153,7 @@ function arrange() {
   $("why-1").hidden = count < 2 || $("why").hidden;
   $("why").textContent = count < 2 ? "Why here?" : "Why left?";
   $("view-body").hidden = !hasBody;
-  if (app.body) $("caption-body").textContent = `${count < 2 ? "The ant" : "The ant of the left agent"}. Drag to turn.`;
+  if (app.body) $("caption-body").textContent = `${count < 2 ? "The ant" : "The ant of the left agent"}. Drag, or use arrow keys, to turn.`;
   $("views").dataset.count = count + Number(hasBody);
   app.agents.length = Math.min(app.agents.length, count);
   show();
@@ -183,6 +194,7 @@ function paint() {
   });
   const moments = app.agents[0]?.moments ?? [], now = moments[app.scrub ?? moments.length - 1];
   strip(moments);
+  for (const button of document.querySelectorAll("[data-export]")) { button.disabled = !moments.length; button.title = moments.length ? "" : "after the first plan"; }
   $("empty").hidden = Boolean(app.shapes.length || app.formula.trim()) || !app.world;
   $("empty").textContent = "Click or drag on the map to paint a reward.";
   app.maps.forEach((map, i) => tree(map, i));
@@ -277,13 +289,29 @@ function rewardChanged() {
   app.body?.paint(app.shapes);
   show();
   if (timer || app.isOpening) return;
-  timer = setTimeout(() => { timer = null; sent.push(toText(app.shapes, app.formula)); link.send("change", { formula: sent.at(-1) }); }, 45);
+  timer = setTimeout(() => { timer = null; sent.push(toText(app.shapes, app.formula)); send("change", { formula: sent.at(-1) }); }, 45);
 }
 
+// What takes long, in words: as the server says it, or that a plan is awaited. Short tasks are not mentioned.
+const task = { said: "", isWaiting: false };
 function busy(text) {
   clearTimeout(busy.timer);
-  if (text) busy.timer = setTimeout(() => { $("status").textContent = `${text}…`; }, 200);
-  else $("status").textContent = "";
+  task.said = text;
+  if (!text || $("status").textContent) sayTask();
+  else busy.timer = setTimeout(sayTask, 200);
+}
+
+function wait(isWaiting) {
+  clearTimeout(wait.timer);
+  if (isWaiting && !task.isWaiting) wait.timer = setTimeout(() => { task.isWaiting = true; sayTask(); }, 300);
+  if (isWaiting) return;
+  task.isWaiting = false;
+  sayTask();
+}
+
+function sayTask() {
+  const text = task.said || (task.isWaiting ? "Planning" : "");
+  $("status").textContent = text && `${text}…`;
 }
 
 function complain(said, isCalm = false) {
@@ -293,11 +321,21 @@ function complain(said, isCalm = false) {
   if (said && !isCalm) playing(false);
 }
 
+const LOST = {
+  "too many pages are open": "Too many pages are open: close one.",
+  "too many messages": "This page said too much at once. Connecting again…",
+  [REJECTED]: "The server has another token now: open the address that ggpi studio has printed last.",
+};
+
 function connected(state, reason) {
   $("connection").dataset.state = state;
   $("connection").setAttribute("aria-label", state === "open" ? "Connected" : "Connection lost");
   $("connection").title = state === "open" ? "connected" : "connecting again";
-  if (state === "lost") { playing(false); complain(reason === "too many pages are open" ? "Too many pages are open: close one." : "The server does not answer. Trying again…", true); } else complain("");
+  if (state !== "lost") { complain(""); return; }
+  playing(false);
+  busy("");
+  wait(false);
+  complain(LOST[reason] ?? "The server does not answer. Trying again…", true);
 }
 
 function playing(isPlaying) {
@@ -309,9 +347,9 @@ function playing(isPlaying) {
 }
 
 const toggle = () => { if (!app.world || app.isReplay) return; app.scrub = null; playing(!app.isPlaying); link.send(app.isPlaying ? "play" : "pause"); };
-const step = () => { app.scrub = null; playing(false); link.send("step"); };
-const reset = () => { app.scrub = null; link.send("reset"); };
-const setDepth = (depth) => link.send("change", { depth });
+const step = () => { app.scrub = null; playing(false); send("step"); };
+const reset = () => { app.scrub = null; send("reset"); };
+const setDepth = (depth) => send("change", { depth });
 
 function scrubTo(i) {
   const last = (app.agents[0]?.moments.length ?? 1) - 1;
@@ -348,7 +386,7 @@ function choose(tool) {
 $("play").onclick = toggle;
 $("step").onclick = step;
 $("reset").onclick = reset;
-$("world").onchange = () => { playing(false); Object.assign(app, { wanted: null, isOpening: true }); link.send("open", { world: $("world").value }); };
+$("world").onchange = () => { playing(false); Object.assign(app, { wanted: null, isOpening: true }); send("open", { world: $("world").value }); };
 $("tools").onclick = ({ target }) => {
   if (target.dataset.tool) choose(target.dataset.tool);
   if (target.dataset.sign) { app.sign = Number(target.dataset.sign); for (const button of document.querySelectorAll("[data-sign]")) button.setAttribute("aria-pressed", Number(button.dataset.sign) === app.sign); }
@@ -362,11 +400,11 @@ $("depth").onkeydown = (event) => {
   const all = [...$("depth").children].filter((button) => !button.disabled), next = all.at((all.indexOf(event.target) + move) % all.length);
   next.focus(); next.click(); event.preventDefault();
 };
-for (const name of ["second", "speed"]) $(name).onchange = () => link.send("change", { [name]: Number($(name).value) });
-$("planner").onchange = () => link.send("change", { planner: $("planner").value });
+for (const name of ["second", "speed"]) $(name).onchange = () => send("change", { [name]: Number($(name).value) });
+$("planner").onchange = () => send("change", { planner: $("planner").value });
 for (const name of ["samples", "gamma", "alpha"]) {
   $(name).oninput = () => { $(`${name}-said`).textContent = said(allowed(name)); };
-  $(name).onchange = () => link.send("change", { [name]: allowed(name) });
+  $(name).onchange = () => send("change", { [name]: allowed(name) });
 }
 
 // Models that were trained for some α have only those.
@@ -374,7 +412,7 @@ function allowed(name) {
   const wanted = Number($(name).value);
   return name !== "alpha" || app.world.free ? wanted : app.world.alphas.reduce((a, b) => (Math.abs(b - wanted) < Math.abs(a - wanted) ? b : a));
 }
-$("repeat").onchange = () => link.send("change", { repeat: $("repeat").checked });
+$("repeat").onchange = () => send("change", { repeat: $("repeat").checked });
 $("formula").oninput = () => { app.formula = $("formula").value; rewardChanged(); };
 $("moment").oninput = () => { scrubTo(Number($("moment").value)); };
 $("strip").onclick = ({ offsetX }) => scrubTo(Math.floor(offsetX / $("strip").clientWidth * (Number($("moment").max) + 1)));
@@ -394,13 +432,16 @@ async function copy(text, button) {
 }
 
 async function exported(button) {
-  const kind = button.dataset.export, name = `ggpi-${app.world.name}`;
-  if (kind === "png") files.save(await files.png(app.maps[0]), `${name}.png`);
-  if (kind === "svg") files.save(files.svg($("plans")), `${name}-plans.svg`);
-  if (kind === "plans") files.save(await files.plansPng(files.svg($("plans"))), `${name}-plans.png`);
-  if (kind === "json") files.save(files.json(app), `${name}.json`);
-  if (kind === "mp4") { busy("Drawing the episode"); await files.mp4(app).then((film) => files.save(film, `${name}.mp4`), (error) => complain(error.message, true)); busy(""); }
-  if (kind === "gif") { busy("Drawing the episode"); files.save(await files.gif(app, () => {}), `${name}.gif`); busy(""); }
+  const { plansPng, svg } = files, name = `ggpi-${app.world.name}`, report = (share) => busy(`Drawing the episode: ${Math.round(100 * share)} %`);
+  const [make, suffix] = {
+    png: [() => files.png(app.maps[0]), ".png"], svg: [() => svg($("plans")), "-plans.svg"], plans: [() => plansPng(svg($("plans"))), "-plans.png"],
+    json: [() => files.json(app), ".json"], gif: [() => files.gif(app, report), ".gif"],
+    mp4: [() => files.mp4(app, report, () => busy("Making a film of it")), ".mp4"],
+  }[button.dataset.export];
+  button.disabled = true;
+  try { files.save(await make(), name + suffix); } catch (error) { complain(error.message, true); }
+  button.disabled = false;
+  busy("");
 }
 
 // ---- tabs, theme, keys
