@@ -123,7 +123,7 @@ def observe(address: str, process: int, pages: int, every: float, phase: Phase) 
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        health = json.load(urlopen(health_of(address), timeout=60))
+        health = json.load(urlopen(health_of(address), timeout=600))
         rows.append([time.monotonic() - begun, resident(process), health["agents"], health["programs"]])
         time.sleep(every)
     return {"load": round(os.getloadavg()[0], 1), **phase.counts, **summary(rows)}
@@ -148,7 +148,7 @@ def planners_end(address: str, patience: float = 600.0) -> dict[str, float]:
     """How long planners live on without pages, and how many are left."""
     begun = time.monotonic()
     while (
-        left := json.load(urlopen(health_of(address)))["planners"]
+        left := json.load(urlopen(health_of(address), timeout=600))["planners"]
     ) and time.monotonic() < begun + patience:
         time.sleep(0.5)
     return {"planners_end_s": round(time.monotonic() - begun, 1), "planners_left": left}

@@ -1,5 +1,5 @@
 // The tree of plans: heads on the left, a row for each plan that starts with them, values with standard errors as bars.
-import { colour } from "./palette.js";
+import { colour, isAgain } from "./palette.js";
 
 const ROW = 25, WIDTH = 360, BAR = 192, END = 252, VALUE = 356, LETTER = 6.9, PITCH = 25;
 const SPACE = "http://www.w3.org/2000/svg";
@@ -61,7 +61,7 @@ function drawSegments(line, plan, names, { letters, at }, y, isHead) {
     const x = at(level);
     if (level === 0 && !isHead) return;
     if (level > 0) line.append(element("path", { class: "link", d: `M ${isHead || level > 1 ? x - 12 : 24} ${y} H ${x - 5}` }));
-    line.append(element("circle", { cx: x, cy: y, r: level ? 4.5 : 5.5, fill: colour(policy) }), weighted(names[policy], letters, x + 10, y, plan.chosen));
+    line.append(element("circle", { cx: x, cy: y, r: (level ? 4.5 : 5.5) - (isAgain(policy) ? 1 : 0), ...(isAgain(policy) ? { fill: "none", stroke: colour(policy), "stroke-width": 2 } : { fill: colour(policy) }) }), weighted(names[policy], letters, x + 10, y, plan.chosen));
   });
   if (plan.policies.length === 1 && !isHead) line.append(element("text", { x: 30, y: y + 4, class: "faint" }, "alone"));
 }
