@@ -183,7 +183,7 @@ function paint() {
   });
   const moments = app.agents[0]?.moments ?? [], now = moments[app.scrub ?? moments.length - 1];
   strip(moments);
-  $("empty").hidden = Boolean(app.shapes.length || app.formula.trim()) || !app.world;
+  $("empty").hidden = !isBlank() || !app.world;
   $("empty").textContent = "Click or drag on the map to paint a reward.";
   app.maps.forEach((map, i) => tree(map, i));
   if (now && !app.isPlaying) speak(now);
@@ -206,8 +206,10 @@ function tree(map, i) {
 function figures(now) {
   const everyZero = now.plans.every(({ value }) => value === 0);
   const rounds = now.survivors.length ? ` · survivors ${now.survivors.join(", ")}` : "";
-  return `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
+  return `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? ` · ${isBlank() ? "there is no reward" : "no sampled future reaches the reward"}: the choice is random` : ""}`;
 }
+
+const isBlank = () => !app.shapes.length && !app.formula.trim();
 
 // The plan in row k of the tree, which is grouped by first policies.
 function rowOf(moment, k) {

@@ -244,7 +244,7 @@ export class Map {
       let mx = 0, my = 0;
       pen.fillStyle = pen.strokeStyle = colour(policy);
       pen.lineWidth = 1.3;
-      pen.globalAlpha = last ? 0.5 : 0.3;
+      pen.globalAlpha = last ? 0.65 : 0.5;
       for (let k = 0; k < count; k++) {
         const x = moment.places[2 * (offsets[id] + k)], y = moment.places[2 * (offsets[id] + k) + 1];
         const jitter = this.scene.isGrid ? [0.32 * Math.sin(12.9 * k), 0.32 * Math.cos(7.7 * k)] : [0, 0];
