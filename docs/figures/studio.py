@@ -30,7 +30,7 @@ PHONE = (360, 740)
 PATIENCE = 600.0
 HAS_PLAN = "studio.agents[0]?.moments?.length > 0"
 IS_CALM = "!document.getElementById('status').textContent"
-PLAY = "speed.value = '0'; speed.onchange(); document.getElementById('play').click();"
+PLAY = "speed.value = '2'; speed.onchange(); document.getElementById('play').click();"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ SCENES = {
         ANT, ((click("#play"), "studio.agents[0].moments.at(-1).t >= 12"), (click("#play"), IS_CALM))
     ),
     "maze": Scene("world=maze"),
-    "ogbench": Scene("world=pointmaze-giant"),
+    "ogbench": Scene("world=pointmaze-giant"),  # where its models are in the cache
 }
 KEPT = {
     "two": "studio-four-rooms",
@@ -180,6 +180,7 @@ def main() -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     tools, failed = loaded(HERE.parents[1] / "benchmarks" / "studio.py"), 0
     with tools.browser() as chromium, tools.studio() as (address, _), twin() as docs:
+        assert chromium is not None, "apt-get install chromium chromium-driver"
         for name in options.only:
             try:
                 take(

@@ -42,7 +42,7 @@ def test_the_agent_is_put_where_one_clicks(page):  # noqa: F811
     page.drag((2, 9), (2, 9), "put")
     page.wait("String(studio.agents[0].moments.at(-1).place) === '2,9'")
     assert page.ask("studio.agents[0].moments.length") == 1 and page.ask("studio.shapes.length") == 1
-    page.drag((6, 9), (6, 9), "put")
+    page.drag((6, 11), (6, 11), "put")
     page.wait("!document.getElementById('error').hidden")
     assert page.find("#error").text == "the agent cannot be put there"
     assert page.ask("studio.agents[0].moments.at(-1).place") == [2, 9]
