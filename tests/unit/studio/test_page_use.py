@@ -52,6 +52,8 @@ def test_successes_are_counted(page):  # noqa: F811
     page.browser.execute_script("speed.value = '0'; speed.onchange()")
     page.click("#play")
     page.wait("document.getElementById('tally').textContent === '1/1 reached'")
+    page.click("#play")
+    page.wait("!studio.isPlaying")
     page.browser.execute_script("second.value = '1'; second.onchange()")
     page.click("#repeat")
     page.wait("studio.settings.repeat")

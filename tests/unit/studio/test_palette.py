@@ -29,7 +29,6 @@ XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
 WHITE = XYZ.sum(axis=1)
-CARDS = {"light": "#ffffff", "dark": "#1b1f25"}
 FAR = 15.0
 
 
@@ -103,13 +102,13 @@ def test_signs_look_different_to_everyone(vision):
     assert nearest([*colours("POSITIVE"), *colours("NEGATIVE")], vision) >= FAR
 
 
-@pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
-def test_colours_are_seen_on_both_cards(card):
+@pytest.mark.parametrize(("card", "least"), [("#ffffff", 1.6), ("#1b1f25", 2.4)], ids=["light", "dark"])
+def test_colours_are_seen_in_both_themes(card, least):
     """WCAG's ratio of luminances; dots and bars have their names beside them."""
     back = XYZ[1] @ linear(card)
     for colour in colours("POLICIES"):
         high, low = sorted((XYZ[1] @ linear(colour), back))[::-1]
-        assert (high + 0.05) / (low + 0.05) >= 1.6
+        assert (high + 0.05) / (low + 0.05) >= least
 
 
 def test_a_scheme_that_is_safe_for_six_is_not_for_eight():

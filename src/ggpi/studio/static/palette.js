@@ -1,5 +1,5 @@
 // Colours of policies that colour-blind readers can tell apart: tests/unit/studio/test_palette.py measures how well.
-export const POLICIES = ["#e25a9f", "#195a1a", "#74d4ff", "#772e7a", "#dac455", "#6f686b", "#848634", "#bd9988"];
+export const POLICIES = ["#e55aa0", "#1d6b12", "#6cd1ff", "#8f3c8c", "#d6c356", "#706b6e", "#8b8d2b", "#b89886"];
 export const POSITIVE = "#0a7d6c", NEGATIVE = "#c2410c";
 
 // After eight policies colours come again, with rings for dots and dashes for lines.
