@@ -5,7 +5,7 @@ planning, pictures and the way there and back on this machine. `beside` is the s
 speed and reads nothing. All plans are of depth 2 with 100 samples.
 
 `pointer`: a pointer event in Chromium, on the map of the maze, whose models are a one-pass student, until the frame
-after the one in which the new plan was drawn. The page waits 45 ms for further strokes before it sends a formula.
+after the one in which the new plan was drawn.
 
 `page`: Chromium opens the page as soon as the server has printed its address. `paint_ms` is the first contentful paint,
 `map_ms` until the map with its reward is there to be painted on, `plan_ms` until the first plan, whose programs are

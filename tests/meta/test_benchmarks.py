@@ -104,6 +104,16 @@ def test_committed_memory_of_the_studio():
     assert results["phases"]["painting"]["changes"] == 0 < results["phases"]["changing"]["changes"]
 
 
+def test_committed_campaigns_against_the_studio():
+    """Every message and formula was read or rejected, and a studio that got as many still plans, without errors."""
+    results = committed("studio-fuzz")
+    texts, server = results["texts"], results["server"]
+    assert texts["cases"] == sum(texts["outcomes"].values()) >= 100_000 and texts["failures"] == {}
+    assert texts["outcomes"].keys() >= {"ProtocolError", "formula", "not a formula"}
+    assert server["messages"] >= 100_000 and server["still_plans"] and server["is_alive"]
+    assert server["planners_left"] == server["tracebacks"] == 0
+
+
 def test_committed_results_of_the_jumpy_graph():
     """8 policies, 4,000 landmarks and 16 jumps of each; cost is linear but for the caches of the processor."""
     results = committed("jumpy_graph")

@@ -268,7 +268,7 @@ function speak(moment) {
 // ---- what one clicks
 
 // Formulas that were sent and are not in force yet. Their answers are late: the page may have a newer one by now.
-let sent = [], timer = null;
+let sent = [], timer = null, sentAt = -Infinity;
 function forgotten(formula) {
   const i = sent.indexOf(formula);
   sent.splice(0, i + 1);
@@ -279,7 +279,7 @@ function rewardChanged() {
   app.body?.paint(app.shapes);
   show();
   if (timer || app.isOpening) return;
-  timer = setTimeout(() => { timer = null; sent.push(toText(app.shapes, app.formula)); link.send("change", { formula: sent.at(-1) }); }, 45);
+  timer = setTimeout(() => { timer = null; sentAt = performance.now(); sent.push(toText(app.shapes, app.formula)); link.send("change", { formula: sent.at(-1) }); }, Math.max(sentAt + 45 - performance.now(), 0));
 }
 
 function busy(text) {
