@@ -100,19 +100,14 @@ SCENES = {
     "maze": Scene("world=maze"),
     "ogbench": Scene("world=pointmaze-giant"),  # where its models are in the cache
 }
-KEPT = {
-    "two": "studio-four-rooms",
-    "ant": "studio-ant",
-    "closed-loop-dark": "studio-closed-loop",
-    "phone": "studio-phone",
-}
+KEPT = {"two": "studio-four-rooms", "ant": "studio-ant", "closed-loop-dark": "studio-closed-loop"}
 
 
 def loaded(path: Path) -> ModuleType:
     """A script as a module."""
-    found = importlib.util.spec_from_file_location(path.stem, path)
+    found = importlib.util.spec_from_file_location(f"own_{path.stem}", path)
     assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
+    module = sys.modules[found.name] = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
 

@@ -119,8 +119,9 @@ class _Studio:
     async def health(self) -> dict[str, object]:
         """For those who watch the server: whether it answers, its pages and their planners, and what it keeps."""
         planners = sum(thread.name == PLANNER for thread in threading.enumerate())
-        found = {"status": "ok", "version": VERSION, "sessions": len(self.sessions), "planners": planners}
-        return found | {"agents": self.catalogue.num_agents, "programs": num_programs()}
+        pages = {"sessions": len(self.sessions), "planners": planners}
+        kept = {"agents": self.catalogue.num_agents, "programs": num_programs()}
+        return {"status": "ok", "version": VERSION, **pages, **kept}
 
     async def page(self, token: str | None = None) -> Response:
         """The page, for those who know the token."""
