@@ -15,7 +15,7 @@ drawn without a graphics card by the same processor, and simulated seconds per s
 The load: pages that paint ten times a second for some seconds, all in the same world; each frame that a page waits for
 counts once. In the end all of them vanish without a farewell while they play at full speed, and `planners_end_s` is how
 long the last planner lives on. Times depend on what else the machine does: `load` is its load average before each
-part of the measurement.
+part of the measurement, and `nice` the priority of the browser and the studio: below 0, others hardly count.
 
     python benchmarks/studio.py                    writes results/studio.json
     python benchmarks/studio.py pointer beside     measures some parts of it again
@@ -291,9 +291,9 @@ def measure(sizes: Sizes, only: Sequence[str] = ()) -> dict:
         for name in only or parts:
             if chromium and name not in ("page", "pointer", "ant"):
                 chromium.get("about:blank")
-            load = round(os.getloadavg()[0], 1)
+            busy = {"load": round(os.getloadavg()[0], 1), "nice": os.getpriority(os.PRIO_PROCESS, 0)}
             numbers = parts[name]()
-            found[name] = numbers and {"load": load, **numbers}
+            found[name] = numbers and {**busy, **numbers}
     return found
 
 
