@@ -243,6 +243,8 @@ def ant(chromium: WebDriver, address: str, seconds: float) -> dict[str, float]:
     chromium.get("about:blank")
     chromium.get(f"{address}#world=ant&reward=disc(4,4,0.3)&depth=2&samples=100")
     chromium.execute_async_script(WHEN)
+    while not chromium.execute_script("return Boolean(studio.body?.parts)"):
+        time.sleep(0.1)
     return chromium.execute_async_script(PLAY, seconds)
 
 
