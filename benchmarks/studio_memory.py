@@ -5,7 +5,8 @@ a while for a new page, every second time without a farewell. `changing`: the sa
 and γ, each of which compiles programs. The server keeps a bounded number of them, and of agents.
 
 The resident memory of the server (RSS, of Linux's /proc) is noted every few seconds: the curve has minutes, megabytes,
-agents and programs. Memory goes up and down by what compilers need: `thirds_mb` are means over the thirds of a phase.
+agents and programs. Memory goes up and down by what compilers need, up to 1 GB for a search: `thirds_mb` are means over
+the thirds of a phase. A planner whose page has gone ends after the program that it compiles, as compilers cannot stop.
 `planners_end_s` is how long after the last page the last planner lives on, and `planners_left` how many live ten
 minutes later. `load` is the load average at the end of each phase.
 
