@@ -1,7 +1,11 @@
 """The studio: milliseconds from a click to its new plan, the first paint, the ant's frames, and twenty pages at once.
 
 A click is a new formula, sent over the WebSocket; it ends when the moment with the new plan has arrived, which includes
-planning, pictures and the way there and back on this machine. All plans are of depth 2 with 100 samples.
+planning, pictures and the way there and back on this machine. `beside` is the same while another page plays at full
+speed and reads nothing. All plans are of depth 2 with 100 samples.
+
+`pointer`: a pointer event in Chromium, on the map of the maze, whose models are a one-pass student, until the frame
+after the one in which the new plan was drawn.
 
 `page`: Chromium opens the page as soon as the server has printed its address. `paint_ms` is the first contentful paint,
 `map_ms` until the map with its reward is there to be painted on, `plan_ms` until the first plan, whose programs are
@@ -10,16 +14,18 @@ drawn without a graphics card by the same processor, and simulated seconds per s
 
 The load: pages that paint ten times a second for some seconds, all in the same world; each frame that a page waits for
 counts once. In the end all of them vanish without a farewell while they play at full speed, and `planners_end_s` is how
-long the last planner lives on. Times depend on what else the machine does: `load` is its load average before the
-measurement.
+long the last planner lives on. Times depend on what else the machine does: `load` is its load average before each
+part of the measurement, and `nice` the priority of the browser and the studio: below 0, others hardly count.
 
-    python benchmarks/studio.py            writes results/studio.json
+    python benchmarks/studio.py                    writes results/studio.json
+    python benchmarks/studio.py pointer beside     measures some parts of it again
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import socket
@@ -29,9 +35,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -67,6 +74,23 @@ setTimeout(() => {
   setTimeout(() => done({ frames_per_second: (frames - before) / seconds,
     seconds_per_second: (step() - first) * studio.world.seconds / seconds }), 1000 * seconds);
 }, 2000);"""
+
+
+POINTER = """
+const map = studio.maps[0], before = studio.agents[0].moments.at(-1);
+studio.shapes.length = 0;
+globalThis.seen = new Promise((resolve) => {
+  let begun = null;
+  map.canvas.addEventListener("pointerup", ({ timeStamp }) => { begun = timeStamp; }, { once: true, capture: true });
+  map.paint = (...parts) => {
+    Object.getPrototypeOf(map).paint.apply(map, parts);
+    if (begun === null || !map.scene.moment || map.scene.moment === before) return;
+    delete map.paint;
+    requestAnimationFrame(() => resolve(performance.now() - begun));
+  };
+});
+const { left, top } = map.canvas.getBoundingClientRect(), [x, y] = map.toScreen(arguments[0]);
+return [left + x * map.factor, top + y * map.factor];"""
 
 
 @contextlib.contextmanager
@@ -117,7 +141,28 @@ def clicks(address: str, world: str, rounds: int) -> dict[str, float]:
     with page.stack:
         page.click(-1)
         found = [page.click(i) for i in range(rounds)]
-    return {"median_ms": statistics.median(found), "worst_ms": max(found), "least_ms": min(found)}
+    return latencies(found)
+
+
+def latencies(found: Sequence[float]) -> dict[str, float]:
+    """The median, the 95th percentile and the ends of some times."""
+    p95 = sorted(found)[min(math.ceil(0.95 * len(found)), len(found)) - 1]
+    return {
+        "median_ms": statistics.median(found),
+        "p95_ms": p95,
+        "worst_ms": max(found),
+        "least_ms": min(found),
+    }
+
+
+def beside(address: str, world: str, rounds: int) -> dict[str, float]:
+    """Latencies of single clicks beside a page that plays at full speed and reads nothing."""
+    deaf = Page(address, world)
+    with deaf.stack:
+        deaf.send(type="change", speed=0, repeat=True)
+        deaf.send(type="play")
+        time.sleep(1.0)
+        return clicks(address, world, rounds)
 
 
 def crowd(address: str, world: str, pages: int, seconds: float) -> dict[str, float]:
@@ -143,7 +188,7 @@ def crowd(address: str, world: str, pages: int, seconds: float) -> dict[str, flo
     ready.wait()
     for thread in threads:
         thread.join()
-    return {"pages": pages, "plans_per_second": len(found) / seconds, "median_ms": statistics.median(found)}
+    return {"pages": pages, "plans_per_second": len(found) / seconds, **latencies(found)}
 
 
 def vanish(address: str, world: str, pages: int) -> float:
@@ -198,27 +243,64 @@ def ant(chromium: WebDriver, address: str, seconds: float) -> dict[str, float]:
     chromium.get("about:blank")
     chromium.get(f"{address}#world=ant&reward=disc(4,4,0.3)&depth=2&samples=100")
     chromium.execute_async_script(WHEN)
+    while not chromium.execute_script("return Boolean(studio.body?.parts)"):
+        time.sleep(0.1)
     return chromium.execute_async_script(PLAY, seconds)
 
 
-def measure(
-    worlds: Sequence[str], rounds: int, pages: int, seconds: float, with_browser: bool = True
-) -> dict:
-    """All numbers."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    found: dict = {"load": round(os.getloadavg()[0], 1), "cores": cores}
-    with browser() if with_browser else contextlib.nullcontext() as chromium, studio() as (address, _):
-        found["page"] = chromium and first_page(chromium, address)
-        found["ant"] = chromium and ant(chromium, address, seconds)
-        if chromium:
-            chromium.get("about:blank")
-        found["click"] = {world: clicks(address, world, rounds) for world in worlds}
-        found["crowd"] = crowd(address, worlds[0], pages, seconds)
-        found["planners_end_s"] = vanish(address, worlds[0], pages)
+def pointer(chromium: WebDriver, address: str, rounds: int) -> dict[str, float]:
+    """Milliseconds from a click on the map of the maze to the pixels of its plan."""
+    chromium.get("about:blank")
+    chromium.get(f"{address}#world=maze&depth=2&samples=100")
+    chromium.execute_async_script(WHEN)
+    found = []
+    for i in range(rounds + 1):
+        x, y = chromium.execute_script(POINTER, [0.02 * i, 0.5])
+        about = {"x": x, "y": y, "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            chromium.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, **about})
+        found.append(chromium.execute_async_script("seen.then(arguments[0])"))
+        time.sleep(0.2)
+    return latencies(found[1:])
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long everything is measured."""
+
+    worlds: tuple[str, ...] = ("point-mass", "maze", "ant", "four-rooms")
+    rounds: int = 40
+    pages: int = 20
+    seconds: float = 15.0
+    has_browser: bool = True
+
+
+def measure(sizes: Sizes, only: Sequence[str] = ()) -> dict:
+    """All numbers, or some parts of them."""
+    found: dict = {
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    }
+    with browser() if sizes.has_browser else contextlib.nullcontext() as chromium, studio() as (address, _):
+        parts: dict[str, Callable[[], Any]] = {
+            "page": lambda: chromium and first_page(chromium, address),
+            "pointer": lambda: chromium and pointer(chromium, address, sizes.rounds),
+            "ant": lambda: chromium and ant(chromium, address, sizes.seconds),
+            "click": lambda: {world: clicks(address, world, sizes.rounds) for world in sizes.worlds},
+            "beside": lambda: {world: beside(address, world, sizes.rounds) for world in sizes.worlds[:1]},
+            "crowd": lambda: crowd(address, sizes.worlds[0], sizes.pages, sizes.seconds),
+            "vanished": lambda: {"planners_end_s": vanish(address, sizes.worlds[0], sizes.pages)},
+        }
+        for name in only or parts:
+            if chromium and name not in ("page", "pointer", "ant"):
+                chromium.get("about:blank")
+            busy = {"load": round(os.getloadavg()[0], 1), "nice": os.getpriority(os.PRIO_PROCESS, 0)}
+            numbers = parts[name]()
+            found[name] = numbers and {**busy, **numbers}
     return found
 
 
 if __name__ == "__main__":
-    numbers = measure(("point-mass", "maze", "ant", "four-rooms"), rounds=30, pages=20, seconds=15)
+    only = sys.argv[1:]
+    numbers = (json.loads(OUT.read_text()) if only else {}) | measure(Sizes(), only)
     OUT.write_text(json.dumps(numbers, indent=1) + "\n")
     print(json.dumps(numbers, indent=1))

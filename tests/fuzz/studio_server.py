@@ -143,6 +143,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, help="start no more messages after this time")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary here as well")
     options = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -169,7 +170,11 @@ def main() -> int:
         f"{sent} messages in {took:.0f} s: planners left {left}, still plans: {is_planning}, alive: {is_alive}"
     )
     print(printed[-20_000:], end="")
-    return 0 if is_alive and is_planning and not left and "Traceback" not in printed else 1
+    found = {"messages": sent, "seconds": round(took), "planners_left": left, "still_plans": is_planning}
+    found |= {"is_alive": is_alive, "tracebacks": printed.count("Traceback")}
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0 if is_alive and is_planning and not left and not found["tracebacks"] else 1
 
 
 if __name__ == "__main__":

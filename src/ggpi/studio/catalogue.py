@@ -67,6 +67,11 @@ class Catalogue:
     def names(self) -> list[str]:
         return list(self._make)
 
+    @property
+    def num_agents(self) -> int:
+        """Agents that the worlds which have been opened keep."""
+        return sum(len(world.agents) for world in list(self._made.values()))
+
     def open(self, name: str) -> World:
         """The world of a name; raises for one that is not listed, or that cannot be made."""
         if name not in self._make:

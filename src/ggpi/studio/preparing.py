@@ -13,8 +13,8 @@ from ggpi.studio.catalogue import Catalogue
 from ggpi.studio.decisions import Decider, Settings, decide, decider, random_key
 from ggpi.studio.worlds import World
 
-PROGRAMS = 12
-"""Compiled programs that are kept of each function: every γ and α has its own."""
+PROGRAMS = 6
+"""Compiled programs that are kept of each function: every γ and α has its own. That of a search holds 100 MB."""
 
 
 def prepared(world: World, settings: Settings, formula: str, state: np.ndarray) -> Decider:

@@ -24,6 +24,7 @@ from fastapi.responses import FileResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.requests import HTTPConnection
 
+from ggpi._jax.jit import num_programs
 from ggpi.studio import films
 from ggpi.studio.catalogue import WORLDS, Catalogue, Make
 from ggpi.studio.outbox import Frame, Outbox
@@ -116,9 +117,11 @@ class _Studio:
         return response
 
     async def health(self) -> dict[str, object]:
-        """For those who watch the server: whether it answers, and how many pages and their planners there are."""
+        """For those who watch the server: whether it answers, its pages and their planners, and what it keeps."""
         planners = sum(thread.name == PLANNER for thread in threading.enumerate())
-        return {"status": "ok", "version": VERSION, "sessions": len(self.sessions), "planners": planners}
+        pages = {"sessions": len(self.sessions), "planners": planners}
+        kept = {"agents": self.catalogue.num_agents, "programs": num_programs()}
+        return {"status": "ok", "version": VERSION, **pages, **kept}
 
     async def page(self, token: str | None = None) -> Response:
         """The page, for those who know the token."""

@@ -274,11 +274,16 @@ def test_everyone_can_use_it(page, theme):
     page.browser.execute_script(AXE.read_text("utf-8"))
     for tab in ("plans", "why", "models", "code", "export"):
         page.click(f"#tab-{tab}")
-        found = page.browser.execute_async_script(
-            "const done = arguments[0]; axe.run().then(({ violations }) => done(violations.map("
-            "({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 120))])))"
-        )
+        found = violations(page)
         assert found == [], (tab, found)
+
+
+def violations(page):
+    """Of the rules of axe-core, which has been loaded, with the elements that violate them."""
+    return page.browser.execute_async_script(
+        "const done = arguments[0]; axe.run().then(({ violations }) => done(violations.map("
+        "({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 120))])))"
+    )
 
 
 @pytest.mark.parametrize(("width", "height"), [(500, 900), (1024, 768), (3840, 2160)])

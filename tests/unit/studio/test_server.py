@@ -40,6 +40,12 @@ def test_health(port):
     assert status == 200 and json.loads(body)["status"] == "ok" and json.loads(body)["version"] == VERSION
 
 
+def test_health_counts_what_the_server_keeps(port, client):
+    client.open("four-rooms")
+    found = json.loads(fetch(port, "/health")[2])
+    assert found["agents"] >= 1 and found["programs"] >= 2
+
+
 def test_the_page_needs_its_token(port):
     assert fetch(port, f"/?token={TOKEN}")[0] == 200
     for path in ("/", "/?token=", "/?token=wrong", f"/?token={TOKEN}x", f"/?token={TOKEN[:-1]}"):

@@ -1,12 +1,12 @@
 // Answers: why this policy, and whether the models are right.
-import { colour, theme } from "./palette.js";
+import { colour, isAgain, theme } from "./palette.js";
 import { named, said } from "./plans.js";
 
 const make = (name, text = "", attributes = {}) => Object.assign(document.createElement(name), { textContent: text, ...attributes });
 
 function chips(policies, title) {
   const cell = make("th", "", { scope: "row" });
-  for (const k of policies) { const dot = make("span", "", { className: "chip" }); dot.style.background = colour(k); cell.append(dot); }
+  for (const k of policies) { const dot = make("span", "", { className: "chip" }); dot.style[isAgain(k) ? "boxShadow" : "background"] = isAgain(k) ? `inset 0 0 0 2px ${colour(k)}` : colour(k); cell.append(dot); }
   cell.append(title);
   return cell;
 }

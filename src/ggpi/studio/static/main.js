@@ -195,7 +195,7 @@ function paint() {
   const moments = app.agents[0]?.moments ?? [], now = moments[app.scrub ?? moments.length - 1];
   strip(moments);
   for (const button of document.querySelectorAll("[data-export]")) { button.disabled = !moments.length; button.title = moments.length ? "" : "after the first plan"; }
-  $("empty").hidden = Boolean(app.shapes.length || app.formula.trim()) || !app.world;
+  $("empty").hidden = !isBlank() || !app.world;
   $("empty").textContent = "Click or drag on the map to paint a reward.";
   app.maps.forEach((map, i) => tree(map, i));
   if (now && !app.isPlaying) speak(now);
@@ -218,8 +218,10 @@ function tree(map, i) {
 function figures(now) {
   const everyZero = now.plans.every(({ value }) => value === 0);
   const rounds = now.survivors.length ? ` · survivors ${now.survivors.join(", ")}` : "";
-  return `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? " · no sampled future reaches the reward: the choice is random" : ""}`;
+  return `${now.count} plans · ${now.draws ? `${now.draws.toLocaleString("en")} draws` : "exact"} · ${said(now.milliseconds)} ms${rounds}${everyZero ? ` · ${isBlank() ? "there is no reward" : "no sampled future reaches the reward"}: the choice is random` : ""}`;
 }
+
+const isBlank = () => !app.shapes.length && !app.formula.trim();
 
 // The plan in row k of the tree, which is grouped by first policies.
 function rowOf(moment, k) {
@@ -278,7 +280,7 @@ function speak(moment) {
 // ---- what one clicks
 
 // Formulas that were sent and are not in force yet. Their answers are late: the page may have a newer one by now.
-let sent = [], timer = null;
+let sent = [], timer = null, sentAt = -Infinity;
 function forgotten(formula) {
   const i = sent.indexOf(formula);
   sent.splice(0, i + 1);
@@ -289,7 +291,7 @@ function rewardChanged() {
   app.body?.paint(app.shapes);
   show();
   if (timer || app.isOpening) return;
-  timer = setTimeout(() => { timer = null; sent.push(toText(app.shapes, app.formula)); send("change", { formula: sent.at(-1) }); }, 45);
+  timer = setTimeout(() => { timer = null; sentAt = performance.now(); sent.push(toText(app.shapes, app.formula)); send("change", { formula: sent.at(-1) }); }, Math.max(sentAt + 45 - performance.now(), 0));
 }
 
 // What takes long, in words: as the server says it, or that a plan is awaited. Short tasks are not mentioned.

@@ -1,5 +1,5 @@
 // A map: walls, rewards, values, clouds of sampled states, the plan, and the agent with its trail.
-import { NEGATIVE, POSITIVE, colour, heat, theme } from "./palette.js";
+import { NEGATIVE, POSITIVE, colour, dash, hatch, heat, isAgain, theme } from "./palette.js";
 import { said } from "./plans.js";
 
 const SIDE = 30, ENDS = 26;
@@ -155,13 +155,18 @@ export class Map {
     if (!raster?.numbers?.length) return;
     let most = 1e-9;
     for (const v of raster.numbers) if (Number.isFinite(v)) most = Math.max(most, Math.abs(v));
-    const { pen } = this, { places, numbers, size } = raster;
+    const { pen } = this, { places, numbers, size } = raster, lines = pen.createPattern(hatch(), "repeat");
     for (let i = 0; i < numbers.length; i++) {
       if (!Number.isFinite(numbers[i]) || !numbers[i]) continue;
-      pen.fillStyle = numbers[i] > 0 ? POSITIVE : NEGATIVE;
-      pen.globalAlpha = 0.45 * Math.abs(numbers[i]) / most;
+      const share = Math.abs(numbers[i]) / most, isBelow = numbers[i] < 0;
       const [left, top, width, height] = this.box([places[2 * i] - size / 2, places[2 * i + 1] - size / 2, places[2 * i] + size / 2, places[2 * i + 1] + size / 2]);
+      pen.fillStyle = isBelow ? NEGATIVE : POSITIVE;
+      pen.globalAlpha = 0.45 * share;
       pen.fillRect(left, top, width + 0.7, height + 0.7);
+      if (!isBelow) continue;
+      pen.fillStyle = lines;
+      pen.globalAlpha = Math.sqrt(share);
+      pen.fillRect(left, top, width, height);
     }
     pen.globalAlpha = 1;
   }
@@ -220,9 +225,10 @@ export class Map {
     const { pen } = this, trail = this.scene.trail;
     pen.lineWidth = 2.5; pen.lineCap = "round"; pen.globalAlpha = 0.8;
     for (let i = 1; i < trail.length; i++) {
-      pen.strokeStyle = colour(trail[i - 1].policy);
+      pen.strokeStyle = colour(trail[i - 1].policy); pen.setLineDash(dash(trail[i - 1].policy));
       pen.beginPath(); pen.moveTo(...this.toScreen(trail[i - 1].place)); pen.lineTo(...this.toScreen(trail[i].place)); pen.stroke();
     }
+    pen.setLineDash([]);
     pen.globalAlpha = 1;
   }
 
@@ -236,32 +242,35 @@ export class Map {
     plan.nodes.forEach((id, level) => {
       const { count, policy } = moment.nodes[id], last = level === plan.nodes.length - 1;
       let mx = 0, my = 0;
-      pen.fillStyle = colour(policy);
-      pen.globalAlpha = last ? 0.5 : 0.3;
+      pen.fillStyle = pen.strokeStyle = colour(policy);
+      pen.lineWidth = 1.3;
+      pen.globalAlpha = last ? 0.65 : 0.5;
       for (let k = 0; k < count; k++) {
         const x = moment.places[2 * (offsets[id] + k)], y = moment.places[2 * (offsets[id] + k) + 1];
         const jitter = this.scene.isGrid ? [0.32 * Math.sin(12.9 * k), 0.32 * Math.cos(7.7 * k)] : [0, 0];
         const [px, py] = this.toScreen([x + jitter[0], y + jitter[1]]);
-        pen.beginPath(); pen.arc(px, py, last ? 3.1 : 2.2, 0, 2 * Math.PI); pen.fill();
+        pen.beginPath(); pen.arc(px, py, last ? 3.1 : 2.2, 0, 2 * Math.PI);
+        if (isAgain(policy)) pen.stroke(); else pen.fill();
         mx += x / count; my += y / count;
       }
       way.push({ from: at, to: [mx, my], policy });
       at = [mx, my];
     });
     pen.globalAlpha = 1;
-    for (const { from, to, policy } of way) this.arrow(this.toScreen(from), this.toScreen(to), colour(policy), ink.card);
+    for (const { from, to, policy } of way) this.arrow(this.toScreen(from), this.toScreen(to), policy, ink.card);
   }
 
-  arrow([ax, ay], [bx, by], tone, back) {
+  arrow([ax, ay], [bx, by], policy, back) {
     const { pen } = this, length = Math.hypot(bx - ax, by - ay);
     if (length < 9) return;
     const turn = Math.atan2(by - ay, bx - ax), head = 9;
-    for (const [width, stroke] of [[6, back], [3, tone]]) {
-      pen.strokeStyle = stroke; pen.lineWidth = width; pen.lineCap = "round"; pen.lineJoin = "round";
+    for (const [width, stroke, dashes] of [[6, back, []], [3, colour(policy), dash(policy)]]) {
+      pen.strokeStyle = stroke; pen.lineWidth = width; pen.lineCap = "round"; pen.lineJoin = "round"; pen.setLineDash(dashes);
       pen.beginPath(); pen.moveTo(ax, ay); pen.lineTo(bx, by);
       pen.moveTo(bx - head * Math.cos(turn - 0.5), by - head * Math.sin(turn - 0.5)); pen.lineTo(bx, by); pen.lineTo(bx - head * Math.cos(turn + 0.5), by - head * Math.sin(turn + 0.5));
       pen.stroke();
     }
+    pen.setLineDash([]);
   }
 
   agent() {

@@ -1,5 +1,5 @@
 // The tree of plans: heads on the left, a row for each plan that starts with them, values with standard errors as bars.
-import { colour } from "./palette.js";
+import { colour, isAgain } from "./palette.js";
 
 const ROW = 25, WIDTH = 360, BAR = 192, END = 252, VALUE = 356, LETTER = 6.9, PITCH = 25;
 const SPACE = "http://www.w3.org/2000/svg";
@@ -61,7 +61,7 @@ function drawSegments(line, plan, names, { letters, at }, y, isHead) {
     const x = at(level);
     if (level === 0 && !isHead) return;
     if (level > 0) line.append(element("path", { class: "link", d: `M ${isHead || level > 1 ? x - 12 : 24} ${y} H ${x - 5}` }));
-    line.append(element("circle", { cx: x, cy: y, r: level ? 4.5 : 5.5, fill: colour(policy) }), weighted(names[policy], letters, x + 10, y, plan.chosen));
+    line.append(element("circle", { cx: x, cy: y, r: (level ? 4.5 : 5.5) - (isAgain(policy) ? 1 : 0), ...(isAgain(policy) ? { fill: "none", stroke: colour(policy), "stroke-width": 2 } : { fill: colour(policy) }) }), weighted(names[policy], letters, x + 10, y, plan.chosen));
   });
   if (plan.policies.length === 1 && !isHead) line.append(element("text", { x: 30, y: y + 4, class: "faint" }, "alone"));
 }
@@ -71,14 +71,17 @@ function weighted(text, letters, x, y, isBold) {
   return element("text", { x, y: y + 4, "font-weight": isBold ? 650 : 400 }, short);
 }
 
+// Rounding is no uncertainty.
+const isSure = ({ value, stderr }) => !stderr || stderr < 1e-6 * Math.abs(value);
+
 function drawBar(line, plan, y, at, low) {
   const zero = at(Math.max(0, low)), end = at(plan.value);
   line.append(element("rect", { x: Math.min(zero, end), y: y - 5, width: Math.max(Math.abs(end - zero), 1), height: 10, rx: 2, fill: colour(plan.policies[0]), class: "bar", opacity: plan.chosen ? 1 : 0.55 }));
-  if (plan.stderr) {
+  if (!isSure(plan)) {
     const [a, b] = [at(plan.value - plan.stderr), at(plan.value + plan.stderr)];
     line.append(element("path", { class: "whisker", d: `M ${a} ${y} H ${b} M ${a} ${y - 3} v 6 M ${b} ${y - 3} v 6` }));
   }
   const value = element("text", { x: VALUE, y: y + 4, "text-anchor": "end", "font-weight": plan.chosen ? 650 : 400 }, said(plan.value));
-  if (plan.stderr) value.append(element("tspan", { class: "faint", "font-weight": 400, "font-size": 11 }, ` ± ${said(plan.stderr, 2)}`));
+  if (!isSure(plan)) value.append(element("tspan", { class: "faint", "font-weight": 400, "font-size": 11 }, ` ± ${said(plan.stderr, 2)}`));
   line.append(value);
 }
