@@ -47,7 +47,13 @@ def test_frames_that_replace_each_other_never_fill_it():
 def test_the_latest_frame_of_a_kind_waits():
     async def talk():
         outbox = Outbox(asyncio.get_running_loop())
-        for frame, kind in (("1", "moment"), ("error", None), ("2", "moment"), ("error", None), ("a", "values")):
+        for frame, kind in (
+            ("1", "moment"),
+            ("error", None),
+            ("2", "moment"),
+            ("error", None),
+            ("a", "values"),
+        ):
             outbox.put(frame, kind)
         assert await taken(outbox, 4) == ["error", "2", "error", "a"] and outbox.dropped == 1
 
