@@ -149,13 +149,16 @@ def test_committed_results_of_one_network():
 
 
 def test_committed_training_of_the_ants_network():
-    """An update takes a third of one of eight VAEs; all of them take three times as long, for half of the distance."""
-    found = committed("one_network")["ant_training"]
+    """A network that is closer to simulation than eight VAEs after all of their updates takes a third of their time.
+
+    The shipped one, at half of their energy distance, takes longer than they do.
+    """
+    results = committed("one_network")
+    found, quality = results["ant_training"], results["ant_quality"]
     network, vaes = found["network"], found["vaes"]
-    assert found["cpu_seconds_of_an_update_ratio"] >= 1.5
-    assert max(network["energy"]) <= 0.5 * min(vaes["energy"])
-    assert network["cpu_seconds"] == pytest.approx(network["steps"] * network["cpu_seconds_per_update"])
-    assert found["times_as_fast"] < 1.5, "docs/deviations.md lists it as a goal that is not met"
+    seconds = quality["steps"] * network["cpu_seconds_per_update"]
+    assert vaes["cpu_seconds"] / seconds >= 1.5 and max(quality["energy"]) <= min(vaes["energy"])
+    assert max(network["energy"]) <= 0.5 * min(vaes["energy"]) and found["times_as_fast"] < 1
 
 
 def test_committed_memory_of_one_network():
