@@ -377,15 +377,21 @@ def test_it_connects_again(browser):
 def test_a_page_that_is_left_keeps_no_planner(page, port):
     """Browsers keep pages for the back button, with their connections; this one plans again when it is back."""
 
-    def planners():
+    def count():
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
-            return json.load(answer)["planners"]
+            found = json.load(answer)
+        return found["sessions"], found["planners"]
 
-    others = planners() - 1
+    wait = WebDriverWait(page.browser, PATIENCE, 0.05)
+    wait.until(lambda _: len(set(count())) == 1)  # planners of earlier tests have ended
+    others, _ = count()
+    page.browser.execute_script("studio.agents[0].moments[0].isOld = true")
     page.browser.get("data:text/html,elsewhere")
-    WebDriverWait(page.browser, PATIENCE, 0.05).until(lambda _: planners() == others)
+    wait.until(lambda _: count() == (others - 1, others - 1))
     page.browser.back()
-    page.wait("studio.agents[0]?.moments?.length > 0")
+    page.wait(
+        "studio.agents[0]?.moments?.length > 0 && !studio.agents[0].moments[0].isOld"
+    )  # it is connected again
     page.click("#step")
     page.wait("studio.agents[0].moments.at(-1).t >= 1")
 
