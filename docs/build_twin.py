@@ -7,9 +7,12 @@ copied from the package, so that there is one of each.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ggpi.envs.gridworlds import MOVES, four_rooms
 from ggpi.envs.point_mass import PointMass
@@ -21,7 +24,12 @@ from ggpi.studio.worlds import World, about
 
 DOCS = Path(__file__).parent
 MODELS = "point-mass-ghms"
+SAMPLED = """\
+state  = np.array({state}, np.float32)
+key    = jax.random.key(0)
+"""
 EXACT = """\
+state    = {state}
 gsps     = ggpi.compositions(num_policies=4, depth={depth}, alpha={alpha})
 q        = ggpi.evaluate(gsps, ghms, reward)
 policy   = ggpi.improve(q)
@@ -60,14 +68,21 @@ def _page() -> str:
 def _shared(world: World, start: Any, python: str) -> dict[str, Any]:
     """What the page needs of a world; the closed loop and simulation are left to the studio."""
     told = about(world) | {"closed_loop": False, "simulator": False, "planners": ["exhaustive"]}
-    command = code.command(world, Settings(2, samples=100), "FORMULA")
-    for said, name in (("FORMULA", "{formula}"), ("--depth 2", "--depth {depth}"), ("100", "{samples}")):
+    command = code.command(world, "FORMULA", [code.Moment(Settings(2, samples=100), np.asarray(start))])
+    for said, name in (
+        ("formula:FORMULA", "'formula:{formula}'"),
+        ("--depth 2", "--depth {depth}"),
+        ("--samples 100", "--samples {samples}"),
+    ):
         command = command.replace(said, name)
+    if world.relearn is not None:
+        command += " --gamma {gamma} --alpha {alpha}"
+    command = re.sub(r"--start=\S+", "--start={place}", command)
     return told | {
         "formula": world.formula,
         "samples": world.samples,
         "start": start,
-        "code": code.HEAD + python,
+        "code": code.HEAD + code.aligned(python),
         "command": command,
     }
 
@@ -83,10 +98,10 @@ def _four_rooms(world: World) -> dict[str, Any]:
 
 def _point_mass() -> dict[str, Any]:
     world = catalogue.WORLDS["point-mass"]()
-    agent = code.agent(Settings(2, samples=100), 0.1, len(world.ghms.policies)).replace(
-        "depth=2", "depth={depth}"
-    )
-    python = world.code + agent.replace("100", "{samples}") + code.BEST
+    ghms = world.ghms
+    agent = code.agent(Settings(2, samples=100), 0.1, ghms.alphas, len(ghms.policies))
+    agent = agent.replace("depth=2", "depth={depth}").replace("100", "{samples}")
+    python = world.code + agent + SAMPLED + code.PLAN
     physics = PointMass()
     told = _shared(world, world.body(0).state.tolist(), python)
     return told | {"drag": physics.drag, "force": physics.force}

@@ -7,6 +7,10 @@ const MAKE = {
   "point-mass": async (about) => new PointMass(about, await (await fetch(new URL("point-mass.safetensors", import.meta.url))).arrayBuffer()),
 };
 
+// As those of the studio's link.js: there is one page for both.
+export const VERSION = 1;
+export const REJECTED = "rejected";
+
 export class Link {
   constructor(onFrame, onState) {
     Object.assign(this, { onFrame, onState, made: {}, world: null, episodes: [], isPlaying: false, isStale: false, timer: null });
@@ -16,7 +20,7 @@ export class Link {
   async load() {
     this.abouts = await (await fetch(new URL("worlds.json", import.meta.url))).json();
     this.onState("open");
-    this.say("hello", { version: 1, worlds: Object.keys(this.abouts), replay: false });
+    this.say("hello", { version: VERSION, worlds: Object.keys(this.abouts), replay: false });
   }
 
   say(type, fields = {}) { this.onFrame({ type, ...fields }); }
@@ -81,7 +85,9 @@ export class Link {
     const numbers = Array.isArray(state) ? `[${state.map((x) => Number(x.toFixed(4))).join(", ")}]` : String(state);
     const fields = { formula: JSON.stringify(formula), names: `(${about.names.map((name) => `"${name}"`).join(", ")})`, state: numbers, gamma, alpha, depth, samples };
     const filled = (text) => Object.entries(fields).reduce((found, [name, value]) => found.replaceAll(`{${name}}`, String(value)), text);
-    const command = about.command.replace("{formula}", formula.replaceAll("'", "")).replace("{depth}", depth).replace("{samples}", samples);
+    const place = about.places ? about.places[state] : state;
+    const said = { ...fields, formula: formula.replaceAll("'", ""), place: place.join(",") };
+    const command = Object.entries(said).reduce((found, [name, value]) => found.replace(`{${name}}`, String(value)), about.command);
     this.say("settings", { ...this.settings, python: filled(about.code), command });
   }
 
