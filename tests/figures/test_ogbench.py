@@ -12,6 +12,8 @@ from ggpi.envs.ogbench_maze import MAZES, OGBenchMaze
 from ggpi.lab.ogbench import (
     errands,
     errands_figure,
+    falls_figure,
+    growth_figure,
     mazes,
     mazes_figure,
     patrols,
@@ -56,6 +58,35 @@ def test_ant_mazes_have_every_number():
     assert metrics["seconds"][0]["walkers"] == 780 and metrics["seconds"][0]["all"] > 780
     assert len(mazes_figure.table(metrics)) == 7
     assert len(mazes_figure.plot(metrics).axes) == 2
+
+
+@pytest.mark.slow
+def test_growth_has_every_number(tmp_path):
+    """The base stands in each of its groups, and is computed once."""
+    metrics = ggpi.lab.run("ogbench-growth", preset="tiny", out=tmp_path)
+    assert [(row["group"], row["setting"]) for row in metrics["rows"]] == [
+        ("transitions", 4_096),
+        ("units of a layer", 16),
+        ("units of a layer", 128),
+        ("landmarks", 20),
+        ("landmarks", 100),
+        ("jumps of each policy", 2),
+        ("jumps of each policy", 4),
+    ]
+    assert len({row["success"]["low"] for row in metrics["rows"] if row["cell"] == "base"}) == 1
+    assert len(list((tmp_path / "cells").rglob("*.json"))) == 4
+    assert metrics["episodes"] == 5
+    assert growth_figure.table(metrics).row_count == 7
+    assert len(growth_figure.plot(metrics).axes) == 4
+
+
+@pytest.mark.slow
+def test_falls_have_every_number(tmp_path):
+    metrics = ggpi.lab.run("ogbench-falls", preset="tiny", out=tmp_path)
+    assert metrics["times"] == [10, 20] and set(metrics["places"]) == {"in the open", "in the maze"}
+    assert all(len(row["down"]) == 2 for row in metrics["places"].values())
+    assert falls_figure.table(metrics).row_count == 2
+    assert len(falls_figure.plot(metrics).axes) == 1
 
 
 @pytest.mark.slow

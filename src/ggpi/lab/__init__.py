@@ -98,6 +98,14 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
         "ggpi.lab.ogbench.mazes",
         "OGBench's point mazes, zero-shot: its tasks, reached by the closed loop on a jumpy graph",
     ),
+    "ogbench-growth": (
+        "ggpi.lab.ogbench.growth",
+        "The closed loop in OGBench's giant maze: success and time against data, network and graph",
+    ),
+    "ogbench-falls": (
+        "ggpi.lab.ogbench.falls",
+        "How many of OGBench's ants lie on their backs while walkers are switched at random",
+    ),
     "ogbench-errands": (
         "ggpi.lab.ogbench.errands",
         "OGBench's giant maze: three rooms in any order, and a corridor to avoid, with the same models",
