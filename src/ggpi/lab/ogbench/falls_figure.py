@@ -40,5 +40,5 @@ def plot(metrics: Metrics) -> Figure:
     ax.set_ylim(bottom=0)
     ax.set_xlabel("steps of random switching", fontsize=9)
     ax.set_ylabel("ants on their backs, %", fontsize=9)
-    ax.legend(loc="upper left")
+    ax.legend(loc="upper left", fontsize=8, frameon=False)
     return canvas
