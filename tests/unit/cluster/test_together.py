@@ -9,6 +9,7 @@ import pytest
 
 import cluster_tasks
 import drifts
+import seeds
 from ggpi import cluster
 
 pytestmark = pytest.mark.slow
@@ -25,6 +26,7 @@ def on_ray():
         yield
 
 
+@pytest.mark.skipif(seeds.OFFSET != 0, reason="other processes start from seeds that are not shifted")
 def test_two_processes_train_the_models_of_one():
     alone = drifts.leaves(cluster_tasks.short_fit(12))
     (devices, ghms) = cluster.together(partial(cluster_tasks.devices_and_fit, 12), 2)
