@@ -27,6 +27,7 @@ from ggpi.evaluation.values import QValues
 from ggpi.ghm.abstract import AbstractGHM
 from ggpi.ghm.base import GHMs
 from ggpi.ghm.exact import ExactGHM
+from ggpi.policies.symmetric import OGBenchWalker
 from ggpi.rewards import Each, Reward
 from ggpi.storage.objects import Foreign
 
@@ -239,7 +240,9 @@ def state_size(policy):
         return len(getattr(function, "network", function).normalise.mean)
     if hasattr(policy, "gain"):
         return policy.gain.shape[1]
-    return 1 + max(policy.inputs) if hasattr(policy, "inputs") else 35
+    if hasattr(policy, "inputs"):
+        return 1 + max(policy.inputs)
+    return 29 if isinstance(policy, OGBenchWalker) else 35
 
 
 def reward_inputs(reward):
