@@ -224,7 +224,7 @@ def use(value, is_finite, depth=0):
         case Foreign():
             assert f"{value.name} {value.kind}"
         case _ if hasattr(value, "mode") and hasattr(value, "name"):
-            state = jnp.zeros(state_size(value))
+            state = jnp.ones(state_size(value))  # an orientation is no row of zeros
             right(value.mode(state), None, is_finite)
     assert repr(type(value))
 
