@@ -13,22 +13,12 @@ pytest.importorskip("selenium.webdriver", reason="the page is tested with seleni
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from .test_page import Page
+from .test_page import Page, page  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def page(browser, port):
-    """The page with its first plan."""
-    found = Page(browser, f"http://127.0.0.1:{port}/?token={TOKEN}")
-    found.load()
-    yield found
-    said = [line["message"] for line in browser.get_log("browser") if line["level"] == "SEVERE"]
-    assert not [line for line in said if "ws://" not in line], said
-
-
-def test_the_closed_loop_explains_policies(page):
+def test_the_closed_loop_explains_policies(page):  # noqa: F811
     page.click('[data-depth="0"]')
     page.wait("studio.settings.depth === 0 && studio.agents[0].moments.at(-1).plans.length === 4")
     page.click("#why")
@@ -53,7 +43,7 @@ class Slow:
         monkeypatch.setattr(episodes, "decide", slow)
 
 
-def test_a_plan_that_takes_long_is_announced(page, monkeypatch):
+def test_a_plan_that_takes_long_is_announced(page, monkeypatch):  # noqa: F811
     """Nothing can be saved before it is there."""
     slow = Slow(monkeypatch)
     page.browser.get("about:blank")
@@ -72,7 +62,7 @@ def test_a_plan_that_takes_long_is_announced(page, monkeypatch):
     )
 
 
-def test_a_setting_that_changes_nothing_is_not_waited_for(page):
+def test_a_setting_that_changes_nothing_is_not_waited_for(page):  # noqa: F811
     page.click('[data-depth="2"]')
     page.browser.execute_async_script("setTimeout(arguments[0], 700)")
     page.wait("document.getElementById('status').textContent === ''")
@@ -83,7 +73,7 @@ def test_a_setting_that_changes_nothing_is_not_waited_for(page):
     )
 
 
-def test_a_film_reports_its_progress_and_leaves_the_page_alive(page):
+def test_a_film_reports_its_progress_and_leaves_the_page_alive(page):  # noqa: F811
     for t in (1, 2, 3):
         page.click("#step")
         page.wait(f"studio.agents[0].moments.at(-1).t === {t}")
@@ -95,7 +85,7 @@ def test_a_film_reports_its_progress_and_leaves_the_page_alive(page):
     assert shares == [0.25, 0.5, 0.75, 1] and turns > 0
 
 
-def test_an_old_page_is_told_to_load_again(page, monkeypatch):
+def test_an_old_page_is_told_to_load_again(page, monkeypatch):  # noqa: F811
     monkeypatch.setattr(server, "VERSION", 99)
     page.browser.get("about:blank")
     page.browser.get(page.address)
@@ -122,7 +112,7 @@ def test_a_server_with_another_token_says_so(browser):
         thread.join(PATIENCE)
 
 
-def test_the_address_holds_the_seed_and_the_place(page):
+def test_the_address_holds_the_seed_and_the_place(page):  # noqa: F811
     page.click("#reset")
     page.wait("studio.settings.seed === 1 && location.hash.includes('seed=1')")
     canvas = page.find("#map-0")
